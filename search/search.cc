@@ -390,6 +390,7 @@ SearchResult PlanSearch::InputResult() const {
   result.graphs = run_.counts.graphs;
   result.candidates = run_.counts.candidates;
   result.plans_timed = run_.counts.plans_timed;
+  result.best_speedup = best_speedup_;
   result.input_groups = input_groups_;
   result.input_alternatives = input_alternatives_;
   result.groups_measured = times_.measured();

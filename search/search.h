@@ -158,7 +158,8 @@ struct SearchResult : FoundPlan {
   StopReason stop_reason = StopReason::kNone;
   // Counts reached over all rounds.
   int rounds = 0, expansions = 0, graphs = 0, candidates = 0;
-  int plans_timed = 0;  // In rounds.
+  int plans_timed = 0;      // In rounds.
+  double best_speedup = 1;  // As in SearchProgress; `timing` is what the final comparison says.
   int input_groups = 0, input_alternatives = 0;
   int groups_measured = 0, groups_failed = 0;
   int pairs_measured = 0, pairs_failed = 0;

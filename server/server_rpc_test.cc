@@ -324,6 +324,21 @@ struct RpcBench {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return job;
   }
+  v1::Job Get(const std::string& name) {
+    grpc::ClientContext context;
+    v1::GetJobRequest request;
+    request.set_name(name);
+    v1::Job job;
+    EXPECT_TRUE(v1::Optimizer::NewStub(channel)->GetJob(&context, request, &job).ok());
+    return job;
+  }
+  void Cancel(const std::string& name) {
+    grpc::ClientContext context;
+    v1::CancelJobRequest request;
+    request.set_name(name);
+    v1::Job job;
+    ASSERT_TRUE(v1::Optimizer::NewStub(channel)->CancelJob(&context, request, &job).ok());
+  }
   // Every state that the watch showed; the last is terminal.
   std::vector<v1::Job> Watch(const std::string& name) {
     grpc::ClientContext context;
@@ -579,12 +594,36 @@ TEST(Server, CancelsARunningJob) {
   b.worker->hold = true;
   b.UploadModel();
   const v1::Job job = b.Start(b.Request());
-  grpc::ClientContext context;
-  v1::CancelJobRequest request;
-  request.set_name(job.name());
-  v1::Job response;
-  ASSERT_TRUE(v1::Optimizer::NewStub(b.channel)->CancelJob(&context, request, &response).ok());
+  b.Cancel(job.name());
   EXPECT_EQ(b.Watch(job.name()).back().state(), v1::Job::CANCELLED);
+}
+
+// The final comparison calls what was found no faster than the input: its plan is still faster than
+// what the user runs today.
+TEST(Server, KeepsTheBestOfACancelledJob) {
+  RpcBench b;
+  b.model = Model(kTwoPlaces);
+  b.UploadModel();
+  std::atomic<bool> is_cancelled = false;
+  int plan_sets = 0;
+  b.worker = std::make_unique<FakeWorker>(
+      b.channel, "unsure", [&](const v1::WorkItem& work, v1::ItemResult* result) {
+        if (!work.has_plans() || !result->has_timing()) return;
+        plan_sets += result->index() == 0 ? 1 : 0;
+        while (plan_sets == 3 && !is_cancelled) RealClock().SleepFor(std::chrono::milliseconds(2));
+        result->mutable_timing()->set_speedup_low(0.9);
+        result->mutable_timing()->set_verdict(v1::PlanTiming::SAME);
+      });
+  const v1::Job job = b.Start(b.Request());
+  while (b.Get(job.name()).progress().best_speedup() <= 1) {
+    RealClock().SleepFor(std::chrono::milliseconds(2));
+  }
+  b.Cancel(job.name());
+  is_cancelled = true;
+  const v1::Job last = b.Watch(job.name()).back();
+  EXPECT_EQ(last.state(), v1::Job::CANCELLED);
+  EXPECT_EQ(last.result().verdict(), v1::Result::FASTER) << last.DebugString();
+  EXPECT_FALSE(b.Download(last.result().output_digest()).empty());
 }
 
 TEST(Server, ResumesAJobAfterARestart) {

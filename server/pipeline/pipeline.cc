@@ -128,9 +128,9 @@ StatusOr<JobOutcome> Pipeline::Run(const Job& job, const DeviceOffer& offer,
   turn.Leave();
   AG_LET(const SearchResult found, std::move(searched));
   if (control.stopping()) return Err(StatusCode::kCancelled, "the server stops");
-  // What was found is confirmed in a cancelled job, too, also where it is only a better plan of the
-  // input.
-  if (control.cancelled() && !found.input_timing.status.ok()) {
+  // A cancelled job keeps the best that its progress told of, whatever its final comparison could
+  // make sure of: over what the user runs today it may gain all the same.
+  if (control.cancelled() && found.best_speedup <= 1) {
     return Err(StatusCode::kCancelled, "cancelled");
   }
   AG_TRY(control.enter(v1::Job::CONFIRMING));
