@@ -106,6 +106,7 @@ Status CheckRanks(const OnnxNode& node, std::span<const OperandInfo> operands) {
       {"LpPool", 0, true},      {"MaxPool", 0, true},        {"ConvTranspose", 1, true},
       {"QLinearConv", 3, true}, {"MaxRoiPool", 1, false, 4}, {"Gemm", 1, true},
       {"GRU", 1, true, 3},      {"LSTM", 1, true, 3},        {"RNN", 1, true, 3},
+      {"MaxUnpool", 1, true},
   };
   const Row* const row = std::ranges::find(kRows, node.op_type, &Row::name);
   if (row == std::end(kRows) || operands.empty()) return OkStatus();

@@ -113,6 +113,8 @@ TEST(HostileTest, NodesThatAreWrong) {
        "node 0 (ConvTranspose): the ranks of f32[1,1,2,2] and f32[] do not fit"},
       {"g (float[1,1] x, float r) => (float[1,1] y) { y = MaxRoiPool<pooled_shape = [1]>(x, r) }",
        "node 0 (MaxRoiPool): the ranks of f32[1,1] and f32[] do not fit"},
+      {"g (float[1,1,2] x, int64 i) => (float y) { y = MaxUnpool<kernel_shape = [2]>(x, i) }",
+       "node 0 (MaxUnpool): the ranks of f32[1,1,2] and i64[] do not fit"},
       {"g (float[2] x) => (float[2] y) <string[2] s = {\"a\", \"b\"}, int64[1] i = {0}, "
        "int64[1] u = {9}> { n = ScatterElements(s, i, u) y = Relu(x) }",
        "node 0 (ScatterElements): strings are mixed with numbers"},
