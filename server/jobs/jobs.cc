@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/reason.h"
 #include "server/jobs/backup.h"
+#include "server/jobs/job_row.h"
 
 namespace ag {
 namespace {
@@ -19,53 +20,6 @@ constexpr Nanos kFirstPause = std::chrono::seconds(1), kPauseMax = std::chrono::
 constexpr double kRunningMax = 0.99;  // The fraction of a job that has not ended.
 
 double SecondsOf(Nanos duration) { return std::chrono::duration<double>(duration).count(); }
-
-// Returns the progress that the result contains.
-v1::Progress ProgressOf(const v1::Result& result) {
-  v1::Progress progress;
-  progress.set_round(result.rounds());
-  progress.set_graphs(result.graphs());
-  progress.set_candidates(result.candidates());
-  progress.set_best_speedup(result.speedup());
-  progress.set_groups_measured(result.cache().misses());
-  progress.set_cache_hits(result.cache().hits());
-  progress.set_elapsed_seconds(result.seconds());
-  return progress;
-}
-
-template <class T>
-StatusOr<T> Decode(std::string_view bytes, std::string_view what) {
-  T message;
-  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return Err(StatusCode::kDataLoss, "{} does not parse", what);
-  }
-  return message;
-}
-
-// Returns the name of a request among those of all tenants, whose names have no slash.
-std::string StoredId(const std::string& tenant, const std::string& request_id) {
-  return tenant.empty() || request_id.empty() ? request_id : tenant + "/" + request_id;
-}
-
-JobRow ToRow(const Job& job, JobRow row) {
-  row.id = job.id;
-  row.state = v1::Job::State_Name(job.state);
-  row.terminal = IsTerminal(job.state);
-  row.device = job.request.device();
-  row.client = job.client;
-  row.waiters = job.waiters;
-  row.tenant = job.tenant;
-  row.result = job.result.has_value() ? job.result->SerializeAsString() : "";
-  row.error_code = static_cast<int>(job.error.code());
-  row.error_message = Message(job.error);
-  row.error_reason = ReasonOf(job.error);
-  row.finished_unix_seconds = job.finished_unix_seconds;
-  row.version = job.version;
-  row.resumed = job.resumed;
-  row.crashes = job.crashes;
-  row.device_seconds = job.device_seconds;
-  return row;
-}
 
 }  // namespace
 
@@ -91,37 +45,6 @@ StatusOr<std::unique_ptr<Jobs>> Jobs::Start(const JobStores& stores, JobRunner& 
     jobs->threads_.emplace_back([raw = jobs.get()] { raw->RunnerMain(); });
   }
   return jobs;
-}
-
-StatusOr<Job> Jobs::FromRow(const JobRow& row) {
-  Job job;
-  job.id = row.id;
-  if (!v1::Job::State_Parse(row.state, &job.state)) {
-    return Err(StatusCode::kDataLoss, "no job state is called {}", row.state);
-  }
-  AG_LET(job.request, Decode<v1::OptimizeRequest>(row.request, "stored request"));
-  if (!row.result.empty()) {
-    AG_LET(job.result, Decode<v1::Result>(row.result, "stored result"));
-  }
-  job.error = row.error_code == 0
-                  ? OkStatus()
-                  : WithReason(row.error_reason, std::nullopt,
-                               Status(static_cast<StatusCode>(row.error_code), row.error_message));
-  job.created_unix_seconds = row.created_unix_seconds;
-  job.finished_unix_seconds = row.finished_unix_seconds;
-  job.version = row.version;
-  job.client = row.client;
-  job.tenant = row.tenant;
-  job.waiters = row.cancel ? 0 : row.waiters;
-  job.resumed = row.resumed;
-  job.crashes = row.crashes;
-  job.device_seconds = row.device_seconds;
-  if (!row.terminal) return job;
-  if (job.result.has_value()) job.progress = ProgressOf(*job.result);
-  job.progress.set_fraction(1);
-  MutexLock lock(mutex_);
-  if (const auto ended = ended_.find(job.id); ended != ended_.end()) job.progress = ended->second;
-  return job;
 }
 
 // --- Accepting ---
@@ -179,7 +102,7 @@ StatusOr<std::optional<Job>> Jobs::Remembered(const v1::OptimizeRequest& request
                                               const std::string& tenant) {
   const auto answer = stores_.cache->FindModel(key);
   if (!answer.has_value()) return std::optional<Job>();
-  auto result = Decode<v1::Result>(answer->result, "stored answer");
+  auto result = DecodeStored<v1::Result>(answer->result, "stored answer");
   if (!result.ok() || !HasBlob(result->output_digest()) || !HasBlob(result->report_digest())) {
     LogWarn("the answer for model {} is known, but not its bytes: searched again",
             ModelOf(request).Short());
@@ -398,13 +321,20 @@ Job Jobs::Now(Live& live) {
   return job;
 }
 
+StatusOr<Job> Jobs::Ended(const JobRow& row) {
+  AG_LET(Job job, FromRow(row));
+  MutexLock lock(mutex_);
+  if (const auto ended = ended_.find(job.id); ended != ended_.end()) job.progress = ended->second;
+  return job;
+}
+
 StatusOr<Job> Jobs::Get(int64_t id) {
   {
     MutexLock lock(mutex_);
     if (const auto found = live_.find(id); found != live_.end()) return Now(*found->second);
   }
   AG_LET(const JobRow row, stores_.jobs->Get(id));
-  return FromRow(row);
+  return Ended(row);
 }
 
 StatusOr<Jobs::Listed> Jobs::List(const ListOptions& options) {
@@ -416,7 +346,7 @@ StatusOr<Jobs::Listed> Jobs::List(const ListOptions& options) {
                                options.created_since, options.device}));
     for (const JobRow& row : rows) {
       before = row.id;
-      AG_LET(Job job, row.terminal ? FromRow(row) : Get(row.id));
+      AG_LET(Job job, row.terminal ? Ended(row) : Get(row.id));
       const std::string& model = options.model_digest;
       if (!model.empty() && job.request.model_digest() != model) continue;
       listed.jobs.push_back(std::move(job));

@@ -142,7 +142,8 @@ class Jobs {
   Status CheckBlobs(const v1::OptimizeRequest& request, const Tenant& tenant) const;
   bool HasBlob(const std::string& digest) const;  // True for "" as well.
   StatusOr<Job> Insert(Job job, const std::string& dedupe_key, const std::string& body);
-  StatusOr<Job> FromRow(const JobRow& row);
+  // Returns a job that has ended, with the progress that its row lacks while that is remembered.
+  StatusOr<Job> Ended(const JobRow& row);
   Status OwnResult(const Job& job);
   StatusOr<std::vector<std::string>> AnswerKeys(const v1::OptimizeRequest& request,
                                                 const std::vector<DeviceOffer>& offers,
