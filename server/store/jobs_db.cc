@@ -1,7 +1,6 @@
 #include "server/store/jobs_db.h"
 
 #include "base/mutex.h"
-#include "base/reason.h"
 #include "server/store/schemas.h"
 #include "server/store/sqlite.h"
 
@@ -97,11 +96,7 @@ Status JobsDb::InsertRequestId(const std::string& request_id, const std::string&
   if (request_id.empty()) return OkStatus();
   AG_LET(Statement select, db_.Prepare("SELECT job FROM request_ids WHERE request_id = ?"));
   AG_LET(const bool is_known, select.Bind(1, request_id).Step());
-  if (is_known) {
-    return Because(Reason::kRequestIdReused,
-                   Err(StatusCode::kInvalidArgument, "request_id {} names jobs/{} already",
-                       request_id, select.Int(0)));
-  }
+  if (is_known) return RequestIdIsTaken(request_id, select.Int(0));
   AG_LET(Statement insert, db_.Prepare("INSERT INTO request_ids(request_id, body_digest, job) "
                                        "VALUES(?, ?, ?)"));
   return insert.Bind(1, request_id).Bind(2, body_digest).Bind(3, job).Run();

@@ -47,6 +47,8 @@ struct JobRow {
 
 // Returns the error for a job that there is none of, and for one that is not the caller's.
 Status NoJob(int64_t id);
+// Returns the error for a request id that names this job already.
+Status RequestIdIsTaken(const std::string& request_id, int64_t job);
 
 class JobsStore {
  public:

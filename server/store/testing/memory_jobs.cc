@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/mutex.h"
-#include "base/reason.h"
 
 namespace ag {
 
@@ -178,9 +177,7 @@ class MemoryJobs final : public JobsStore {
     if (request_id.empty()) return OkStatus();
     const auto [place, is_new] = t_.request_ids.insert({request_id, {job, body_digest, false}});
     if (is_new) return OkStatus();
-    return Because(Reason::kRequestIdReused,
-                   Err(StatusCode::kInvalidArgument, "request_id {} names jobs/{} already",
-                       request_id, place->second.job));
+    return RequestIdIsTaken(request_id, place->second.job);
   }
 
   MemoryTables& t_;
