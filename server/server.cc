@@ -302,10 +302,10 @@ Status Server::Impl::Start() {
   AG_TRY(StartGrpc(credentials));
   if (!options_.metrics.empty()) {
     AG_LET(metrics_,
-           MetricsEndpoint::Start(options_.metrics,
-                                  {&records_, jobs_.get(), store_.jobs.get(), store_.cache.get(),
-                                   dispatcher_.get(), &core_.answers_given,
-                                   &sentinel_->counts().measured, &sentinel_->counts().drifted}));
+           MetricsEndpoint::Start(
+               options_.metrics,
+               {&records_, jobs_.get(), store_.jobs.get(), store_.cache.get(), dispatcher_.get(),
+                &core_.answers_given, &sentinel_->counts().held, &sentinel_->counts().drifted}));
   }
   next_retention_ = clock_.Now() + std::min(kFirstRetention, options_.retention_pause);
   ticker_ = std::thread([this] { TickerMain(); });

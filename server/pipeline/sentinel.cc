@@ -131,9 +131,10 @@ void Sentinel::TakeSample(const DeviceOffer& offer) {
     measured.push_back(row);
     if (HasDrifted(row.measurement, now->second.measurement, options_.drift)) {
       suspected.push_back(row);
+    } else {
+      ++counts_.held;
     }
   }
-  counts_.measured += static_cast<int64_t>(measured.size());
   if (suspected.empty()) return;
   const auto second = MeasureAgain(offer, suspected);
   for (const CacheRow& row : suspected) {
@@ -141,6 +142,8 @@ void Sentinel::TakeSample(const DeviceOffer& offer) {
     if (now == second.end()) continue;
     if (HasDrifted(row.measurement, now->second.measurement, options_.drift)) {
       drifted.push_back(row);
+    } else {
+      ++counts_.held;
     }
   }
   if (!drifted.empty()) Replace(measured, drifted, second);
@@ -164,7 +167,6 @@ void Sentinel::Replace(const std::vector<CacheRow>& measured, const std::vector<
       LogWarn("sentinel: {}: not forgotten: {}", from, Message(gone.status()));
       continue;
     }
-    counts_.forgotten += gone->measurements;
     LogWarn(
         "sentinel: {} of {} times from {} do not hold any more: forgot {} measurements and {} "
         "answers",

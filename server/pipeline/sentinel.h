@@ -51,11 +51,10 @@ class Sentinel {
   // Looks whether a sample is due, and takes it. The thread calls this; a test may do so instead.
   void Tick();
 
-  // Since the start.
+  // Rows that were measured again, undisturbed, since the start.
   struct Counts {
-    std::atomic<int64_t> measured = 0;  // Rows that were measured again, undisturbed.
-    std::atomic<int64_t> drifted = 0;   // Rows that were replaced.
-    std::atomic<int64_t> forgotten = 0;
+    std::atomic<int64_t> held = 0;
+    std::atomic<int64_t> drifted = 0;  // These were replaced.
   };
   const Counts& counts() const { return counts_; }
 

@@ -107,8 +107,7 @@ class Collector : public prometheus::Collectable {
     families.push_back(FamilyBuilder("autograph_cache_measured_again_total",
                                      "Rows that were measured again while no job ran",
                                      MetricType::Counter)
-                           .Add(static_cast<double>(*sources_.measured_again - *sources_.drifted),
-                                "result", "holds")
+                           .Add(static_cast<double>(*sources_.held), "result", "holds")
                            .Add(static_cast<double>(*sources_.drifted), "result", "drifted")
                            .Take());
     families.push_back(

@@ -33,8 +33,8 @@ struct MetricsSources {
   CacheStore* cache = nullptr;
   Dispatcher* dispatcher = nullptr;
   const std::atomic<int64_t>* answers_given = nullptr;  // That the cache does not count yet.
-  // Rows of the cache that were measured again, and those of them that were replaced.
-  const std::atomic<int64_t>* measured_again = nullptr;
+  // Rows of the cache that were measured again.
+  const std::atomic<int64_t>* held = nullptr;
   const std::atomic<int64_t>* drifted = nullptr;
 };
 
