@@ -11,8 +11,8 @@
 #include "base/file.h"
 #include "client/cli/testing/testing.h"
 #include "client/cli/verbs.h"
-#include "graph/text_form.h"
 #include "plan/fusion/pair_problem.h"
+#include "plan/testing/testing.h"
 
 namespace ag {
 namespace {
@@ -186,10 +186,7 @@ class ServiceVerbsTest : public ::testing::Test {
 };
 
 v1::CacheRecord Record(double median_ns, int cores = 0) {
-  GroupProblem problem;
-  problem.graph = *ParseGraph("input x f32[4]\noutput y = relu(x)");
-  problem.pattern = "chain";
-  problem.input_layouts = problem.output_layouts = {Layout::kPlain};
+  GroupProblem problem = ReluProblem(4);
   problem.cores = cores;
   v1::CacheRecord record;
   record.set_problem(EncodeGroupProblem(problem));

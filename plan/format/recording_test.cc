@@ -51,21 +51,13 @@ TEST(ProblemText, ReadsBackToTheSameBytes) {
   }
 }
 
-GroupProblem ReluProblem() {
-  GroupProblem problem;
-  problem.graph = *ParseGraph("input x f32[4]\noutput y = relu(x)");
-  problem.pattern = "chain";
-  problem.input_layouts = problem.output_layouts = {Layout::kPlain};
-  return problem;
-}
-
 constexpr char kRelu[] =
     "pattern=chain precision=fp32 cores=0 in=plain out=plain "
     "graph=input x f32[4]; v1 = relu(x); output \"y\" = v1";
 
 TEST(ProblemText, IsOneReadableLine) {
-  EXPECT_EQ(FormatGroupProblem(ReluProblem()), kRelu);
-  GroupProblem odd = ReluProblem();
+  EXPECT_EQ(FormatGroupProblem(ReluProblem(4)), kRelu);
+  GroupProblem odd = ReluProblem(4);
   odd.graph = *ParseGraph("input \"a; b \\\" c\" f32[4]\noutput y = relu(\"a; b \\\" c\")");
   odd.pattern = "two words, 100%";
   const std::string text = FormatGroupProblem(odd);
@@ -74,7 +66,7 @@ TEST(ProblemText, IsOneReadableLine) {
 }
 
 TEST(ProblemText, AColdProblemSaysSo) {
-  GroupProblem cold = ReluProblem();
+  GroupProblem cold = ReluProblem(4);
   cold.cold_cache = true;
   std::string text = kRelu;
   text.insert(text.find(" in="), " cold_cache=1");
@@ -85,7 +77,7 @@ TEST(ProblemText, AColdProblemSaysSo) {
 }
 
 TEST(ProblemText, WhatTextCannotSayIsWrittenAsBytes) {
-  GroupProblem problem = ReluProblem();
+  GroupProblem problem = ReluProblem(4);
   // A NaN with a payload: no number in text reads back to its bits.
   GraphBuilder builder;
   const TensorType type{DType::kFloat32, {1}};
@@ -101,7 +93,7 @@ TEST(ProblemText, WhatTextCannotSayIsWrittenAsBytes) {
 }
 
 RecordedGroup Recorded(int cores, double ns) {
-  RecordedGroup group{.problem = ReluProblem(), .environment = "device=x;policy=2"};
+  RecordedGroup group{.problem = ReluProblem(4), .environment = "device=x;policy=2"};
   group.problem.cores = cores;
   group.measurement = {.latency = {ns, ns - 1, ns + 0.5},
                        .samples = 15,

@@ -20,6 +20,14 @@ Graph GraphOf(std::string_view text) {
   return *std::move(graph);
 }
 
+GroupProblem ReluProblem(int64_t size) {
+  GroupProblem problem;
+  problem.graph = GraphOf(fmt::format("input x f32[{}]\noutput y = relu(x)", size));
+  problem.pattern = "chain";
+  problem.input_layouts = problem.output_layouts = {Layout::kPlain};
+  return problem;
+}
+
 std::vector<std::string> Summary(const Graph& graph, const std::vector<Group>& groups) {
   std::vector<std::string> lines;
   for (const Group& group : groups) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/fusion/group_problem.h"
 #include "plan/schedule/planner.h"
 
 namespace ag {
@@ -23,6 +24,9 @@ inline const DeviceSpec& SmallSpec() {
 
 // Returns the graph of a text form. An error ends the program.
 Graph GraphOf(std::string_view text);
+
+// Returns the problem of a group "chain": one relu of x[size], in f32, plain.
+GroupProblem ReluProblem(int64_t size);
 
 // Returns "conv Conv+Relu", "view Concat", "reorder", ... for each group, in order.
 std::vector<std::string> Summary(const Graph& graph, const std::vector<Group>& groups);

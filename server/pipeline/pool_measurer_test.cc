@@ -76,25 +76,17 @@ struct MeasurerBench {
   PoolMeasurer Make() { return PoolMeasurer(runner, *cache, clock, options); }
 };
 
-GroupProblem Problem(int64_t size) {
-  GroupProblem problem;
-  problem.graph = GraphOf(fmt::format("input i0 f32[{}]\noutput o = relu(i0)\n", size));
-  problem.pattern = "chain";
-  problem.input_layouts = problem.output_layouts = {Layout::kPlain};
-  return problem;
-}
-
 TEST(PoolMeasurer, AsksTheCacheFirst) {
   MeasurerBench b;
   {
     PoolMeasurer measurer = b.Make();
-    const auto results = measurer.MeasureGroups({Problem(1), Problem(2), Problem(1)});
+    const auto results = measurer.MeasureGroups({ReluProblem(1), ReluProblem(2), ReluProblem(1)});
     ASSERT_EQ(results.size(), 3u);
     EXPECT_EQ(results[0]->latency.median_ns, results[2]->latency.median_ns);
     EXPECT_EQ(measurer.misses(), 2) << "equal problems are measured once";
   }
   PoolMeasurer measurer = b.Make();
-  EXPECT_EQ(measurer.MeasureGroups({Problem(1), Problem(2)})[1]->latency.median_ns, 101);
+  EXPECT_EQ(measurer.MeasureGroups({ReluProblem(1), ReluProblem(2)})[1]->latency.median_ns, 101);
   EXPECT_EQ(measurer.hits(), 2);
   EXPECT_EQ(b.runner.items.size(), 1u);
   EXPECT_EQ(b.cache->Stats()->hits, 2);
@@ -107,17 +99,17 @@ TEST(PoolMeasurer, AnUnknownKernelIsAMiss) {
   std::vector<CacheRow> rows(3);
   const char* const kernels[] = {"k", "no-such-kernel", "k"};
   for (size_t i = 0; i < rows.size(); ++i) {
-    rows[i].problem = EncodeGroupProblem(Problem(static_cast<int64_t>(i) + 1));
+    rows[i].problem = EncodeGroupProblem(ReluProblem(static_cast<int64_t>(i) + 1));
     rows[i].environment = "e";
     rows[i].measurement.latency = {7, 7, 7};
     rows[i].measurement.kernel = kernels[i];
   }
   rows[2].measurement.alternatives = {{"no-such-rival", 8}};
   ASSERT_EQ(b.cache->Import(rows, "somebody")->added, 3);
-  const std::vector<GroupProblem> problems = {Problem(1), Problem(2), Problem(3)};
+  const std::vector<GroupProblem> problems = {ReluProblem(1), ReluProblem(2), ReluProblem(3)};
   {
     PoolMeasurer measurer = b.Make();
-    EXPECT_FALSE(measurer.Remembered(Problem(2)).has_value());
+    EXPECT_FALSE(measurer.Remembered(ReluProblem(2)).has_value());
     const auto results = measurer.MeasureGroups(problems);
     EXPECT_EQ(results[0]->latency.median_ns, 7);
     for (const size_t i : {1, 2}) {
@@ -135,21 +127,21 @@ TEST(PoolMeasurer, AnUnknownKernelIsAMiss) {
 // A read of a row computes one digest, its seal; the key is the other one.
 TEST(PoolMeasurer, AHitIsOneReadWithTwoDigests) {
   MeasurerBench b;
-  b.Make().MeasureGroups({Problem(1), Problem(2)});
+  b.Make().MeasureGroups({ReluProblem(1), ReluProblem(2)});
   PoolMeasurer measurer = b.Make();
   const uint64_t before = DigestsComputed();
-  measurer.MeasureGroups({Problem(1), Problem(2), Problem(1)});
+  measurer.MeasureGroups({ReluProblem(1), ReluProblem(2), ReluProblem(1)});
   EXPECT_EQ(measurer.hits(), 2);
   EXPECT_EQ(DigestsComputed() - before, 4u);
 }
 
 TEST(PoolMeasurer, SkippingTheCacheMeasuresOncePerJob) {
   MeasurerBench b;
-  b.Make().MeasureGroups({Problem(1)});
+  b.Make().MeasureGroups({ReluProblem(1)});
   b.options.skip_group_cache = true;
   PoolMeasurer measurer = b.Make();
-  measurer.MeasureGroups({Problem(1)});
-  measurer.MeasureGroups({Problem(1)});
+  measurer.MeasureGroups({ReluProblem(1)});
+  measurer.MeasureGroups({ReluProblem(1)});
   EXPECT_EQ(b.runner.items.size(), 2u);
   EXPECT_EQ(measurer.misses(), 1);
 }
@@ -157,7 +149,7 @@ TEST(PoolMeasurer, SkippingTheCacheMeasuresOncePerJob) {
 TEST(PoolMeasurer, SplitsIntoBatches) {
   MeasurerBench b;
   std::vector<GroupProblem> problems;
-  for (int i = 1; i <= 300; ++i) problems.push_back(Problem(i));
+  for (int i = 1; i <= 300; ++i) problems.push_back(ReluProblem(i));
   b.Make().MeasureGroups(problems);
   ASSERT_EQ(b.runner.items.size(), 2u);
   EXPECT_EQ(EntryCount(*b.runner.items[0].work), 256);
@@ -165,7 +157,7 @@ TEST(PoolMeasurer, SplitsIntoBatches) {
 
 TEST(PoolMeasurer, PairsAreRememberedLikeGroups) {
   MeasurerBench b;
-  const PairProblem pair = MakePair({{Problem(1), Problem(2)}, {"k", "k"}});
+  const PairProblem pair = MakePair({{ReluProblem(1), ReluProblem(2)}, {"k", "k"}});
   {
     PoolMeasurer measurer = b.Make();
     EXPECT_EQ(measurer.MeasurePairs({pair, pair})[1]->latency.median_ns, 100);
@@ -186,10 +178,10 @@ TEST(PoolMeasurer, QuarantineIsRemembered) {
   MeasurerBench b;
   b.runner.failure = Err(StatusCode::kInternal, "quarantined after 2 crashed executors");
   b.runner.quarantine = true;
-  EXPECT_FALSE(b.Make().MeasureGroups({Problem(1)})[0].ok());
+  EXPECT_FALSE(b.Make().MeasureGroups({ReluProblem(1)})[0].ok());
   EXPECT_EQ(b.cache->Stats()->failures, 1);
   PoolMeasurer measurer = b.Make();
-  EXPECT_EQ(Message(measurer.MeasureGroups({Problem(1)})[0].status()),
+  EXPECT_EQ(Message(measurer.MeasureGroups({ReluProblem(1)})[0].status()),
             "quarantined after 2 crashed executors");
   EXPECT_EQ(b.runner.items.size(), 1u);
 }
@@ -197,14 +189,14 @@ TEST(PoolMeasurer, QuarantineIsRemembered) {
 TEST(PoolMeasurer, ALostWorkerIsNotTheGroupsFault) {
   MeasurerBench b;
   b.runner.failure = Err(StatusCode::kUnavailable, "lost 3 workers");
-  EXPECT_FALSE(b.Make().MeasureGroups({Problem(1)})[0].ok());
+  EXPECT_FALSE(b.Make().MeasureGroups({ReluProblem(1)})[0].ok());
   EXPECT_EQ(b.cache->Stats()->failures, 0);
 }
 
 TEST(PoolMeasurer, CancelledGroupsAreCancelled) {
   MeasurerBench b;
   b.options.cancelled = [] { return true; };
-  EXPECT_EQ(b.Make().MeasureGroups({Problem(1)})[0].status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(b.Make().MeasureGroups({ReluProblem(1)})[0].status().code(), StatusCode::kCancelled);
 }
 
 // The search withdraws a round when it is cancelled, but not its final comparison, begun or not.
@@ -223,11 +215,11 @@ TEST(PoolMeasurer, ACancelledJobMeasuresItsFinalComparison) {
 TEST(PoolMeasurer, WorkersAreToldWhenToEnd) {
   MeasurerBench b;
   PoolMeasurer measurer = b.Make();
-  measurer.MeasureGroups({Problem(1)});
+  measurer.MeasureGroups({ReluProblem(1)});
   EXPECT_EQ(b.runner.items.back().work->end_within_seconds(), 0);
   measurer.EndBy(b.clock.Now() + Nanos{2'500'000'000});
   b.runner.cut_at = 1;
-  const auto groups = measurer.MeasureGroups({Problem(2), Problem(3)});
+  const auto groups = measurer.MeasureGroups({ReluProblem(2), ReluProblem(3)});
   EXPECT_DOUBLE_EQ(b.runner.items.back().work->end_within_seconds(), 2.5);
   EXPECT_TRUE(groups[0].ok());
   EXPECT_EQ(groups[1].status().code(), StatusCode::kCancelled);
@@ -235,7 +227,7 @@ TEST(PoolMeasurer, WorkersAreToldWhenToEnd) {
   EXPECT_EQ(measurer.failed(), 0);
   b.clock.Advance(Nanos{2'500'000'000});
   const size_t items = b.runner.items.size();
-  EXPECT_EQ(measurer.MeasureGroups({Problem(3)})[0].status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(measurer.MeasureGroups({ReluProblem(3)})[0].status().code(), StatusCode::kCancelled);
   EXPECT_EQ(b.runner.items.size(), items) << "nothing is asked when no time is left";
   EXPECT_TRUE(measurer.MeasurePlans({{}}, Measurer::Effort::kVerdict).ok());
   EXPECT_DOUBLE_EQ(b.runner.items.back().work->end_within_seconds(), 1e-3);
@@ -259,7 +251,7 @@ TEST(PoolMeasurer, AWorkerThatDoesNotHeedTheEndIsStopped) {
   Hanging hanging(b.clock);
   PoolMeasurer measurer(hanging, *b.cache, b.clock, b.options);
   measurer.EndBy(Nanos{1'000'000'000});
-  EXPECT_EQ(measurer.MeasureGroups({Problem(1)})[0].status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(measurer.MeasureGroups({ReluProblem(1)})[0].status().code(), StatusCode::kCancelled);
   EXPECT_LE(b.clock.Now(), Nanos{1'100'000'000} + PoolMeasurer::kGroupGrace);
 }
 
@@ -268,7 +260,8 @@ TEST(PoolMeasurer, TellsWhatWasMeasuredBesideOthers) {
   PoolMeasurer measurer = b.Make();
   EXPECT_FALSE(measurer.foreign_load().busy());
   b.runner.disturbed = 1;
-  measurer.MeasureGroups({Problem(1), Problem(2), Problem(3), Problem(4), Problem(5)});
+  measurer.MeasureGroups(
+      {ReluProblem(1), ReluProblem(2), ReluProblem(3), ReluProblem(4), ReluProblem(5)});
   ASSERT_TRUE(measurer.MeasurePlans({{}, {}}, Measurer::Effort::kVerdict).ok());
   EXPECT_EQ(measurer.foreign_load().groups_disturbed, 1);
   EXPECT_EQ(measurer.foreign_load().blocks, 10);
@@ -284,7 +277,7 @@ TEST(PoolMeasurer, TellsWhatWasMeasuredBesideOthers) {
 
 // The plan of one group, as timed alone by "k" in 100 ns.
 struct Refined {
-  GroupProblem problem = Problem(1);
+  GroupProblem problem = ReluProblem(1);
   Candidate candidate{problem.graph, SingleGroupPlan(problem)};
   explicit Refined(PoolMeasurer& measurer) {
     candidate.plan.groups[0].kernel = "k";
@@ -322,8 +315,8 @@ TEST(PoolMeasurer, WithoutCloseKernelsNobodyIsAsked) {
 
 TEST(PoolMeasurer, ColdTimesAreOtherRows) {
   MeasurerBench b;
-  b.Make().MeasureGroups({Problem(1)});
-  GroupProblem problem = Problem(1);
+  b.Make().MeasureGroups({ReluProblem(1)});
+  GroupProblem problem = ReluProblem(1);
   problem.cold_cache = true;
   b.options.policy.cold_cache = true;
   PoolMeasurer cold = b.Make();
