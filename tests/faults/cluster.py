@@ -226,21 +226,20 @@ class Cluster(Service):
         self.answers()
         return time.monotonic() - begin
 
+    def answers_now(self, timeout: float = 5) -> bool:
+        """Whether the coordinator answers within `timeout` seconds."""
+        calls = Calls(self.address)
+        try:
+            calls.optimizer.ListJobs(PB["optimizer"].ListJobsRequest(page_size=1), timeout=timeout)
+            return True
+        except grpc.RpcError:
+            return False
+        finally:
+            calls.close()
+
     def answers(self) -> None:
         """Waits until the coordinator answers."""
-        request = PB["optimizer"].ListJobsRequest(page_size=1)
-
-        def ask() -> bool:
-            calls = Calls(self.address)
-            try:
-                calls.optimizer.ListJobs(request, timeout=5)
-                return True
-            except grpc.RpcError:
-                return False
-            finally:
-                calls.close()
-
-        expect(eventually(ask, 30), self.logs())
+        expect(eventually(self.answers_now, 30), self.logs())
 
     def close(self) -> None:
         """Ends all processes."""
