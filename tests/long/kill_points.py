@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Dict, List, Optional
 
@@ -83,7 +84,8 @@ class Submitter:
             return all(state in served.TERMINAL for state in states.values())
 
         if not eventually(all_ended, seconds):
-            problems.append(f"{what}: not all jobs ended: {states}")
+            counts = Counter(states.values())
+            problems.append(f"{what}: not all jobs ended within {seconds} s: {dict(counts)}")
         for job in set(self.jobs.values()) - set(states):
             problems.append(f"{what}: {job} was acknowledged and is lost")
         for job in set(states) - set(self.jobs.values()):
@@ -180,7 +182,7 @@ def random_kills(kills: int, seed: int) -> None:
         while not stopping.is_set():
             submitter.submit(calls, f"r-{number}-{count * 4 + number}", count * 4 + number, 60)
             count += 1
-            time.sleep(0.05)
+            time.sleep(0.5)  # Most of them end between the kills.
         calls.close()
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(4)]
