@@ -90,6 +90,7 @@ constexpr char kExample[] = R"pb(
     estimate_ns: 3520000
     search: COMPLETE
     output: REWRITTEN
+    carries_plan: true
     baseline: "ONNX Runtime 1.23.2"
     output_runtime: "AutoGraph"
     over_onnxruntime { median: 1.336 low: 1.329 high: 1.343 }

@@ -190,6 +190,18 @@ TEST(Faults, AMeasuringLockThatAFlagNamesIsWaitedFor) {
   }
 }
 
+TEST(Faults, AMeasuringLockIsNotWaitedForBeyondTheBudget) {
+  Cluster cluster;
+  const auto held = FileLock::Wait(cluster.measuring_lock(), FileLock::Mode::kExclusive);
+  ASSERT_TRUE(held.ok());
+  const json job = cluster.Watch(cluster.Submit(WriteProducts(cluster), {"--budget", "1s"}));
+  EXPECT_EQ(job["state"], "FAILED");
+  EXPECT_THAT(job["error"].dump(),
+              HasSubstr(fmt::format("waited for the measuring lock, held by process {} until the "
+                                    "budget of 1.0 s was over",
+                                    ::getpid())));
+}
+
 TEST(Faults, ACoordinatorKilledWhileAJobSearches) {
   Cluster cluster;
   cluster.worker().Signal(SIGSTOP);

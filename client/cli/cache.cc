@@ -100,10 +100,9 @@ v1::ListGraphsRequest GraphsRequest(const CacheFlags& flags, const std::string& 
 
 std::string GraphLine(const v1::CachedGraph& graph) {
   const v1::Result& result = graph.result();
-  return fmt::format("{:.12}  {}  model {:.12}  {:<10} {} {:.3f}x  {}", graph.key(),
+  return fmt::format("{:.12}  {}  model {:.12}  {:<10} {}  {}", graph.key(),
                      FormatUnixSeconds(static_cast<int64_t>(graph.made_unix_seconds())),
-                     graph.model_digest(), graph.device(),
-                     v1::Result::Verdict_Name(result.verdict()), result.speedup(),
+                     graph.model_digest(), graph.device(), VerdictText(result),
                      graph.environment());
 }
 

@@ -20,11 +20,6 @@ double Largest(const v1::Result& result, double (v1::OutputError::*field)() cons
   return largest;
 }
 
-std::string LatencyText(const v1::Latency& latency) {
-  return fmt::format("{:.3f} ms  ({:.3f} to {:.3f})", latency.median_ns() / 1e6,
-                     latency.low_ns() / 1e6, latency.high_ns() / 1e6);
-}
-
 std::string RewritesText(const google::protobuf::RepeatedPtrField<v1::RewriteCount>& rewrites) {
   if (rewrites.empty()) return "none";
   std::string text;
@@ -59,6 +54,20 @@ std::string PolicyText(const v1::Policy& policy, double tolerance) {
 
 std::string Row(const char* name, const std::string& value) { return TableRow(name, value) + "\n"; }
 
+// Returns today's and the output's latency, both in the unit that fits the shorter one.
+std::string LatencyRows(const v1::Result& r) {
+  constexpr double kMillisecond = 1e6, kMicrosecond = 1e3;
+  const double shorter = std::min(r.input_latency().median_ns(), r.output_latency().median_ns());
+  const bool is_short = shorter < 0.1 * kMillisecond;
+  const auto text = [&](const v1::Latency& latency) {
+    const double unit = is_short ? kMicrosecond : kMillisecond;
+    return fmt::format("{:.3f} {}  ({:.3f} to {:.3f})", latency.median_ns() / unit,
+                       is_short ? "us" : "ms", latency.low_ns() / unit, latency.high_ns() / unit);
+  };
+  return Row("today", text(r.input_latency()) + "  " + r.baseline()) +
+         Row("output", text(r.output_latency()) + "  " + r.output_runtime());
+}
+
 }  // namespace
 
 std::string StateText(v1::Job::State state) {
@@ -92,7 +101,10 @@ std::string AnswersText(const v1::Job& job) {
 }
 
 const char* OutputText(const v1::Result& r) {
-  if (r.output() == v1::Result::REWRITTEN) return "a rewritten model with its plan";
+  if (r.output() == v1::Result::REWRITTEN) {
+    return r.carries_plan() ? "a rewritten model with its plan"
+                            : "a rewritten model without a plan";
+  }
   if (r.output() == v1::Result::PLAN_ADDED) return "the input's own bytes with a plan behind them";
   return "the input's own bytes";
 }
@@ -133,16 +145,29 @@ std::string FactsRows(const v1::Result& r) {
                                  static_cast<double>(b.file_bytes()) / 1e6));
 }
 
+// Whether the output is the input and runs as before, so that nothing is to be compared.
+bool IsUnchanged(const v1::Result& r) {
+  return r.output() == v1::Result::INPUT && r.speedup_low() == 1 && r.speedup_high() == 1;
+}
+
 std::string RatioRows(const v1::Result& r) {
   std::string text;
   if (r.has_over_onnxruntime()) {
     text += Row("over", RatioText(r.over_onnxruntime()) + "  " + r.baseline() + " on the input");
   }
   if (r.has_over_untuned()) {
-    text += Row("over", RatioText(r.over_untuned()) + "  our untuned session on the input");
+    text +=
+        Row("over", RatioText(r.over_untuned()) +
+                        (r.output_in_onnxruntime() ? "  our session: the output over the input, "
+                                                     "untuned"
+                                                   : "  our untuned session on the input"));
   }
   if (r.has_over_tuned_input() && r.output() != v1::Result::PLAN_ADDED) {
     text += Row("over", RatioText(r.over_tuned_input()) + "  the input with the best plan for it");
+  }
+  if (!text.empty()) {
+    text +=
+        Row("", "(medians of pairs taken side by side; today and output are medians of all runs)");
   }
   return text;
 }
@@ -177,13 +202,39 @@ std::string Headline(const v1::Job& job) {
                        r.baseline(), r.speedup(), r.speedup_low(), r.speedup_high(),
                        AnswersText(job), SizeChange(r), estimate);
   }
+  if (r.verdict() == v1::Result::NO_GAIN_FOUND && IsUnchanged(r)) {
+    return fmt::format(
+        "NO GAIN FOUND over {}: the file is unchanged and runs as before; {} graphs scored, {} "
+        "plans "
+        "measured{}",
+        r.baseline(), r.graphs(), r.candidates(), estimate);
+  }
   if (r.verdict() == v1::Result::NO_GAIN_FOUND) {
     return fmt::format(
         "NO GAIN FOUND over {}: {:.3f}x, at most {:.3f}x; {} graphs scored, {} plans measured{}{}",
         r.baseline(), r.speedup(), r.speedup_high(), r.graphs(), r.candidates(), AnswersText(job),
         estimate);
   }
-  return "NOT MEASURED: neither our runtime nor ONNX Runtime could run both files";
+  return "NOT MEASURED: no runtime timed both files; the warnings say why";
+}
+
+std::string VerdictText(const v1::Result& r) {
+  const std::string verdict = v1::Result::Verdict_Name(r.verdict());
+  return r.verdict() == v1::Result::NOT_MEASURED ? verdict
+                                                 : fmt::format("{} {:.3f}x", verdict, r.speedup());
+}
+
+std::string HowToRun(const v1::Result& r, const std::string& path) {
+  if (r.output_in_onnxruntime()) return "in ONNX Runtime, as today's model";
+  if (r.output_runtime().empty()) return "as today's model";
+  if (r.has_over_onnxruntime() && r.over_onnxruntime().high() < 1) {
+    return fmt::format("in ONNX Runtime, as today's model: our session takes {:.2f} times as long",
+                       1 / r.over_onnxruntime().median());
+  }
+  return fmt::format(
+      "autograph run {0}; to serve it: autograph.Session(\"{0}\") in Python, "
+      "runtime/autograph.h in C and C++ (docs/runtime.md)",
+      path);
 }
 
 std::string ResultTable(const v1::Job& job) {
@@ -191,10 +242,7 @@ std::string ResultTable(const v1::Job& job) {
   std::string text = Headline(job) + "\n";
   for (const std::string& warning : r.warnings()) text += Row("warning", warning);
   text += Row("model", fmt::format("{}  {}", job.request().model_name(), job.name()));
-  if (!r.baseline().empty()) {
-    text += Row("today", LatencyText(r.input_latency()) + "  " + r.baseline());
-    text += Row("output", LatencyText(r.output_latency()) + "  " + r.output_runtime());
-  }
+  if (!r.baseline().empty()) text += LatencyRows(r);
   text += RatioRows(r) + FactsRows(r);
   text += Row("written is", OutputText(r));
   if (!r.kept_open().empty()) {

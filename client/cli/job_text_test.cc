@@ -44,6 +44,7 @@ v1::Job Done() {
   r.set_verdict(v1::Result::FASTER);
   r.set_search(v1::Result::COMPLETE);
   r.set_output(v1::Result::REWRITTEN);
+  r.set_carries_plan(true);
   r.set_baseline("ONNX Runtime 1.23.2");
   r.set_output_runtime("AutoGraph");
   r.set_device("cpu");
@@ -92,6 +93,7 @@ constexpr char kTable[] =
   over         1.500x  (1.400 to 1.600)  ONNX Runtime 1.23.2 on the input
   over         1.400x  (1.300 to 1.500)  our untuned session on the input
   over         1.200x  (1.100 to 1.300)  the input with the best plan for it
+               (medians of pairs taken side by side; today and output are medians of all runs)
   operators    52 -> 50  (Conv 26 -> 24)
   parameters   1235496 -> 1235496
   file         1.000 -> 1.020 MB
@@ -128,7 +130,26 @@ TEST(JobText, TheTableFollowsTheResult) {
        "plans "
        "measured, same answers within 0.001\n"},
       {"not measured", [](v1::Result& r) { r.set_verdict(v1::Result::NOT_MEASURED); },
-       "NOT MEASURED: neither our runtime nor ONNX Runtime could run both files\n"},
+       "NOT MEASURED: no runtime timed both files; the warnings say why\n"},
+      {"nothing to compare",
+       [](v1::Result& r) {
+         r.set_verdict(v1::Result::NO_GAIN_FOUND);
+         r.set_output(v1::Result::INPUT);
+         for (const auto set : {&v1::Result::set_speedup, &v1::Result::set_speedup_low,
+                                &v1::Result::set_speedup_high}) {
+           (r.*set)(1);
+         }
+       },
+       "NO GAIN FOUND over ONNX Runtime 1.23.2: the file is unchanged and runs as before; 300 "
+       "graphs scored, 20 plans measured\n"},
+      {"short times", [](v1::Result& r) { r.mutable_output_latency()->set_median_ns(900); },
+       "  today        3000.000 us  (2500.000 to 3500.000)  ONNX Runtime 1.23.2\n"
+       "  output       0.900 us  "},
+      {"without a plan", [](v1::Result& r) { r.set_carries_plan(false); },
+       "  written is   a rewritten model without a plan\n"},
+      {"fastest elsewhere", [](v1::Result& r) { r.set_output_in_onnxruntime(true); },
+       "  over         1.400x  (1.300 to 1.500)  our session: the output over the input, "
+       "untuned\n"},
       {"plan added", [](v1::Result& r) { r.set_output(v1::Result::PLAN_ADDED); },
        "  written is   the input's own bytes with a plan behind them\n"},
       {"sizes kept open",
@@ -178,6 +199,31 @@ TEST(JobText, TheTableFollowsTheResult) {
     const std::string table = ResultTable(job);
     EXPECT_NE(table.find(c.line), std::string::npos) << c.name << "\n" << table;
   }
+}
+
+TEST(JobText, TheFileIsRunWhereItIsFastest) {
+  v1::Result r = Done().result();
+  EXPECT_EQ(HowToRun(r, "out/m.onnx"),
+            "autograph run out/m.onnx; to serve it: autograph.Session(\"out/m.onnx\") in Python, "
+            "runtime/autograph.h in C and C++ (docs/runtime.md)");
+  *r.mutable_over_onnxruntime() = Ratio(0.25);
+  r.mutable_over_onnxruntime()->set_high(1.01);
+  EXPECT_TRUE(HowToRun(r, "m.onnx").starts_with("autograph run m.onnx;"));
+  r.mutable_over_onnxruntime()->set_high(0.3);
+  EXPECT_EQ(HowToRun(r, "m.onnx"),
+            "in ONNX Runtime, as today's model: our session takes 4.00 times as long");
+  r.set_output_in_onnxruntime(true);
+  EXPECT_EQ(HowToRun(r, "m.onnx"), "in ONNX Runtime, as today's model");
+  r.clear_output_runtime();
+  r.clear_output_in_onnxruntime();
+  EXPECT_EQ(HowToRun(r, "m.onnx"), "as today's model");
+}
+
+TEST(JobText, AVerdictHasASpeedupWhereItWasMeasured) {
+  v1::Result r = Done().result();
+  EXPECT_EQ(VerdictText(r), "FASTER 1.500x");
+  r.set_verdict(v1::Result::NOT_MEASURED);
+  EXPECT_EQ(VerdictText(r), "NOT_MEASURED");
 }
 
 TEST(JobText, TheTableSaysWhatWasCompared) {

@@ -37,9 +37,8 @@ int PrintJob(Context& context, const v1::Job& job) {
 std::string ListLine(const v1::Job& job) {
   std::string what = ProgressLine(job);
   if (job.has_result()) {
-    what = fmt::format("{} {:.3f}x{}", v1::Result::Verdict_Name(job.result().verdict()),
-                       job.result().speedup(),
-                       job.result().cache().model_hit() ? " (from the cache)" : "");
+    what = VerdictText(job.result());
+    if (job.result().cache().model_hit()) what += " (from the cache)";
   }
   if (job.state() == v1::Job::FAILED) what = "failed: " + job.error().message();
   return fmt::format("{:<24} {}  {:<20} {:<10} {}", job.name(),

@@ -128,22 +128,13 @@ Status TakeInTwoFiles(Client& client, const Digest& digest, const std::string& p
 
 bool IsInTwoFiles(const v1::Job& job) { return job.result().output_bytes() > kProtobufBytesMax; }
 
-std::string HowToRun(const v1::Result& result, const OptimizeFlags& flags) {
-  if (result.output_in_onnxruntime()) return "in ONNX Runtime, as today's model";
-  if (result.output_runtime().empty()) return "as today's model";
-  return fmt::format(
-      "autograph run {}; to serve it: autograph.Session(\"{}\") in Python, "
-      "runtime/autograph.h in C and C++ (docs/runtime.md)",
-      flags.output, BaseName(flags.output));
-}
-
 // Prints the result after its file was written.
 void PrintWritten(Context& context, const v1::Job& job, const OptimizeFlags& flags) {
   if (context.flags().json) {
     context.Print(ToJson(job));
   } else {
     context.Print(ResultTable(job) + TableRow("written", WrittenText(job, flags.output)) + "\n" +
-                  TableRow("run it", HowToRun(job.result(), flags)) +
+                  TableRow("run it", HowToRun(job.result(), flags.output)) +
                   CounterExampleRows(job, flags.output));
   }
 }

@@ -34,6 +34,13 @@ std::string BestText(const v1::Progress& p) {
   return p.best_speedup() > 1 ? fmt::format("best {:.3f}x", p.best_speedup()) : "";
 }
 
+// Says over what: until the job ends it is not what the user runs today.
+std::string WholeBestText(const v1::Job& job) {
+  const std::string best = BestText(job.progress());
+  const bool is_over_ours = !best.empty() && job.state() < v1::Job::SUCCEEDED;
+  return best + (is_over_ours ? " over our plan of the input" : "");
+}
+
 std::string ClockText(double seconds) {
   const auto whole = static_cast<int64_t>(std::max(0.0, seconds));
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
@@ -81,7 +88,8 @@ int Columns() {
 
 std::string ProgressLine(const v1::Job& job) {
   const v1::Progress& p = job.progress();
-  return Joined({StageText(job), BestText(p), TimeText(job, 0), WaitText(p), GraphCounts(p)});
+  return Joined(
+      {StageText(job), WholeBestText(job), TimeText(job, 0), WaitText(p), GraphCounts(p)});
 }
 
 std::string FitProgress(const v1::Job& job, double seconds, int columns) {
@@ -90,6 +98,7 @@ std::string FitProgress(const v1::Job& job, double seconds, int columns) {
                     time = TimeText(job, seconds), wait = WaitText(p);
   const std::string& doing = wait.empty() ? stage : wait;
   for (const auto& pieces : std::initializer_list<std::vector<std::string>>{
+           {bar, stage, WholeBestText(job), time, wait, GraphCounts(p)},
            {bar, stage, best, time, wait, GraphCounts(p)},
            {bar, stage, best, time, wait},
            {stage, best, time, wait},

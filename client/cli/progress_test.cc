@@ -26,8 +26,8 @@ v1::Job Searching() {
 TEST(Progress, ALineSaysAllThatIsKnown) {
   v1::Job job = Searching();
   EXPECT_EQ(ProgressLine(job),
-            "searching, round 2: measuring plans  best 1.070x  0:12 of 1:00  310 graphs, 40 "
-            "groups, 8 plans");
+            "searching, round 2: measuring plans  best 1.070x over our plan of the input  0:12 of "
+            "1:00  310 graphs, 40 groups, 8 plans");
   v1::Progress& p = *job.mutable_progress();
   p.set_waits_for("a worker of device cpu");
   p.set_best_speedup(1);

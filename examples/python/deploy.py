@@ -32,7 +32,7 @@ async def deploy(client: AsyncClient, model: Path, folder: Path) -> bool:
         return False
     where = result.save(folder / model.name)
     how = "remembered" if result.cached else "searched"
-    print(f"{model.name}: {result.verdict} {result.speedup:.3f}x ({how}), written to {where}")
+    print(f"{model.name}: {result!r} ({how}), written to {where}")
     return True
 
 

@@ -151,7 +151,7 @@ TEST(CutOpaqueTest, CutsAndStitches) {
                       "output \"y\" = add(exp(b), a)")
                       .value();
   const OpaqueCut cut = CutOpaque(g, CutAll).value();
-  EXPECT_EQ(cut.opaque_nodes, 1);
+  EXPECT_EQ(cut.nodes.size(), 1u);
   EXPECT_EQ(FormatGraph(cut.graph),
             "input x f32[2]\ninput opaque.gives.0 f32[2]\nv2 = exp(opaque.gives.0)\nv3 = relu(x)\n"
             "v4 = add(v2, v3)\noutput \"y\" = v4\noutput \"opaque.reads.0\" = v3\n");
@@ -166,7 +166,7 @@ TEST(CutOpaqueTest, LeavesWhatTheDeviceRuns) {
                       .value();
   const IsCut is_cut = [](const Node& node) { return node.attributes->String("domain").empty(); };
   const OpaqueCut cut = CutOpaque(g, is_cut).value();
-  EXPECT_EQ(cut.opaque_nodes, 1);
+  EXPECT_EQ(cut.nodes.size(), 1u);
   EXPECT_EQ(FormatGraph(cut.graph),
             "input x f32[2]\ninput opaque.gives.0 f32[2]\nv2 = exp(opaque.gives.0)\n"
             "v3 = opaque(x) domain=runs -> f32[2]\noutput \"y\" = v2\n"

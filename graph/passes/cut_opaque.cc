@@ -127,7 +127,7 @@ class Stitcher {
 StatusOr<OpaqueCut> CutOpaque(const Graph& original, const IsCut& is_cut) {
   const std::vector<bool> cut = CutNodes(original, is_cut);
   const Borders borders = BordersOf(original, cut);
-  if (borders.nodes.empty()) return OpaqueCut{original, 0};
+  if (borders.nodes.empty()) return OpaqueCut{original, {}};
   Rebuild rebuild(original);
   for (size_t i = 0; i < borders.gives.size(); ++i) {
     const Edge give = borders.gives[i];
@@ -143,7 +143,7 @@ StatusOr<OpaqueCut> CutOpaque(const Graph& original, const IsCut& is_cut) {
     rebuild.builder().Output(rebuild.New(borders.reads[i]), fmt::format("opaque.reads.{}", i));
   }
   AG_LET(Graph graph, rebuild.builder().Build());
-  return OpaqueCut{std::move(graph), static_cast<int>(borders.nodes.size())};
+  return OpaqueCut{std::move(graph), borders.nodes};
 }
 
 StatusOr<Graph> Stitch(const Graph& original, const Graph& rewritten, const IsCut& is_cut) {

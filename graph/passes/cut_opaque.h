@@ -15,7 +15,7 @@ using IsCut = std::function<bool(const Node&)>;
 // of other opaque nodes. The rest can then be searched, measured and compared.
 struct OpaqueCut {
   Graph graph;
-  int opaque_nodes = 0;  // Those cut out.
+  std::vector<NodeId> nodes;  // Those cut out, in the original.
 };
 // Cuts the opaque nodes that `is_cut` names out of the graph.
 StatusOr<OpaqueCut> CutOpaque(const Graph& original, const IsCut& is_cut);

@@ -64,8 +64,9 @@ class Reading {
 
   bool Has(int place) const { return place >= 0 && times_.HasTimes(static_cast<size_t>(place)); }
   Latency Of(int place) const { return LatencyOf(times_, static_cast<size_t>(place)); }
+  // Nothing for one and the same process.
   std::optional<Ratio> Over(int baseline, int file) const {
-    if (!Has(baseline) || !Has(file)) return std::nullopt;
+    if (baseline == file || !Has(baseline) || !Has(file)) return std::nullopt;
     return RatioOf(times_, static_cast<size_t>(baseline), static_cast<size_t>(file));
   }
   bool IsOnnxRuntime(int place) const {
@@ -118,9 +119,10 @@ void Conclude(const Reading& reading, const Places& places, BaselineResult* resu
   result->output_in_onnxruntime = reading.IsOnnxRuntime(output);
   result->input_latency = reading.Of(today);
   result->output_latency = reading.Of(output);
-  if (today != output) result->speedup = *reading.Over(today, output);
+  const std::optional<Ratio> over = reading.Over(today, output);
+  if (over) result->speedup = *over;
   result->verdict = IsFaster(result->speedup) ? v1::Result::FASTER : v1::Result::NO_GAIN_FOUND;
-  if (today == places.onnxruntime_input) result->over_onnxruntime = result->speedup;
+  if (today == places.onnxruntime_input) result->over_onnxruntime = over;
 }
 
 // Everything but `over_untuned` where that needs a set of its own.

@@ -117,6 +117,22 @@ TEST_F(BaselineTest, WhatOnnxRuntimeRefusesIsComparedWithOurSession) {
   EXPECT_EQ(result.notes, std::vector<std::string>{"ONNX Runtime on the input: InvalidGraph"});
 }
 
+TEST_F(BaselineTest, OneProcessIsNoPair) {
+  request_.output = kInput;
+  request_.carries_plan = request_.runs_here = false;
+  BaselineResult result = Compare();
+  EXPECT_EQ(runner_.sets, (std::vector<size_t>{1}));
+  EXPECT_EQ(result.verdict, v1::Result::NO_GAIN_FOUND);
+  EXPECT_EQ(result.output_runtime, "ONNX Runtime 9.9");
+  EXPECT_FALSE(result.over_onnxruntime.has_value());
+  request_.runs_here = true;
+  result = Compare();
+  EXPECT_EQ(runner_.sets.back(), 3u);  // ONNX Runtime and two sessions.
+  EXPECT_EQ(result.over_onnxruntime->median, kOnnxRuntimeNs / kUntunedNs);
+  EXPECT_FALSE(result.over_untuned.has_value());
+  EXPECT_TRUE(result.fresh_session.has_value());
+}
+
 TEST_F(BaselineTest, APairNeedsBothFiles) {
   EXPECT_EQ(CompareFiles({kInput, kOutput, false, {}, 1}, *measurer_)->median,
             kUntunedNs / kOutputNs);

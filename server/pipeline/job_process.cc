@@ -37,7 +37,10 @@ class Session {
     const JobControl& control;
   };
   Session(Parts parts, ChildProcess child)
-      : parts_(parts), child_(std::move(child)), mark_(parts_.clock.Now()) {}
+      : parts_(parts),
+        child_(std::move(child)),
+        began_(parts_.clock.Now()),
+        mark_(parts_.clock.Now()) {}
 
   StatusOr<JobOutcome> Run(const JobStart& start) {
     AG_TRY(Send(kJobStart, EncodeFields(start)));
@@ -97,6 +100,13 @@ class Session {
       return Err(StatusCode::kCancelled, "cancelled");
     }
     const double budget = parts_.job.request.budget().time_seconds();
+    if (!waits_for_.empty() &&
+        InSeconds(parts_.clock.Now() - began_) > budget + InSeconds(options.wait_overrun_max)) {
+      return Err(StatusCode::kDeadlineExceeded,
+                 "waited for {} until the budget of {:.1f} s was over: try again when it "
+                 "is free, or with a larger budget",
+                 waits_for_, budget);
+    }
     if (InSeconds(Computed()) <= budget + InSeconds(options.overrun_max)) return OkStatus();
     return Err(StatusCode::kDeadlineExceeded,
                "the job's process has computed for {:.1f} s, more than the budget of {:.1f} s and "
@@ -126,6 +136,11 @@ class Session {
     return OkStatus();
   }
 
+  void NoteWait(const std::string& what) {
+    waits_for_ = what;
+    parts_.control.on_wait(what);
+  }
+
   Status Reply(const Status& status) { return Send(kJobReply, EncodeStatus(status)); }
 
   Status Answer(const Frame& frame) {
@@ -136,7 +151,7 @@ class Session {
         return TakeProgress(frame.payload);
       case kJobWaits:
         frame.payload.empty() ? GoOn() : Rest();
-        parts_.control.on_wait(frame.payload);
+        NoteWait(frame.payload);
         return OkStatus();
       case kJobWork:
         return Work(frame.payload);
@@ -219,7 +234,7 @@ class Session {
     const Status ran = parts_.dispatcher.Run(
         {std::move(work.device), std::move(work.environment),
          std::make_shared<const v1::WorkItem>(std::move(item)), std::move(work.outputs),
-         parts_.control.on_wait, parts_.control.on_device_time},
+         [this](const std::string& what) { NoteWait(what); }, parts_.control.on_device_time},
         deliver, stop);
     GoOn();
     AG_TRY(broken);
@@ -239,7 +254,9 @@ class Session {
   const Parts parts_;
   ChildProcess child_;
   JobFlags flags_;
+  const Nanos began_;
   Nanos computed_{0}, mark_{0}, computed_at_cancel_{0};
+  std::string waits_for_;  // The measuring lock, here or at the worker in hand; empty: nothing.
   bool is_gone_ = false;
   bool at_rest_ = false;  // It measures, or waits for the measuring lock.
   bool confirming_ = false;

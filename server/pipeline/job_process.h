@@ -22,6 +22,8 @@ struct JobProcessOptions {
   Nanos offer_wait_max{std::chrono::minutes(15)};  // Wait for a worker of the device.
   // Bytes of private memory that the process may write; mapped files do not count.
   uint64_t memory_bytes_max = uint64_t{4} << 30;
+  // How long after the job's budget, counted from its begin, it waits for a measuring lock.
+  Nanos wait_overrun_max{std::chrono::seconds(3)};
   // What the process may compute, apart from measurements and waits: beyond the job's budget; after
   // a cancellation or the server's stop; and after a cancellation when a faster plan was found and
   // is to be confirmed.
@@ -35,7 +37,7 @@ class JobProcesses : public JobRunner {
   JobProcesses(Dispatcher& dispatcher, GroupCache& cache, Clock& clock, JobProcessOptions options);
   // Runs the job for one environment of its device, and anew for another one when the first has
   // left. kResourceExhausted: the process reached its memory limit; kDeadlineExceeded: it computed
-  // beyond the budget; kInternal: it crashed.
+  // beyond the budget, or a measuring lock was not free within it; kInternal: it crashed.
   StatusOr<JobOutcome> Run(const Job& job, const JobControl& control) override;
 
  private:

@@ -38,6 +38,23 @@ Nanos CheckTakes(const Graph& graph) {
   return Nanos(static_cast<int64_t>(FlopsOf(graph) * kReferenceNsPerFlop));
 }
 
+// Returns the operators of these nodes, each with how often it is there: "com.x.Rotate x2, Loop".
+std::string OperatorsText(const Graph& graph, const std::vector<NodeId>& nodes) {
+  constexpr size_t kNamedMax = 8;
+  std::map<std::string, int> counts;
+  for (const NodeId id : nodes) ++counts[OperatorName(graph.node(id))];
+  std::vector<std::string> names;
+  for (const auto& [name, count] : counts) {
+    if (names.size() < kNamedMax) {
+      names.push_back(count == 1 ? Quoted(name) : fmt::format("{} x{}", Quoted(name), count));
+    }
+  }
+  if (counts.size() > names.size()) {
+    names.push_back(fmt::format("{} more", counts.size() - names.size()));
+  }
+  return Join(names, ", ");
+}
+
 }  // namespace
 
 // What is known before the first stage.
@@ -188,17 +205,19 @@ StatusOr<Pipeline::Imported> Pipeline::Import(const Setting& setting) {
   for (const GivenInputs& given : imported.given) AG_TRY(blobs_->Adopt(given.digest));
   imported.is_cut = CutFor(setting.spec);
   AG_LET(OpaqueCut cut, CutOpaque(imported.model.graph, imported.is_cut));
-  imported.runnable = cut.opaque_nodes > 0 ? cut.graph : imported.model.graph;
-  if (cut.opaque_nodes > 0) {
+  imported.runnable = cut.nodes.empty() ? imported.model.graph : cut.graph;
+  if (!cut.nodes.empty()) {
+    const std::string operators = OperatorsText(imported.model.graph, cut.nodes);
     if (!imported.sets.empty()) {
       return Err(StatusCode::kUnimplemented,
-                 "shape sets: {} operators have no kernel on {}, so the output has no plans",
-                 cut.opaque_nodes, setting.offer.device);
+                 "shape sets: {}: no kernel on {}, so the output has no plans", operators,
+                 setting.offer.device);
     }
-    imported.model.warnings.push_back(
-        fmt::format("{} operators are opaque: kept as they are, nothing moves across them, and the "
-                    "times are of what is left",
-                    cut.opaque_nodes));
+    imported.model.warnings.push_back(fmt::format(
+        "{}: no kernel on {}: kept as {}, nothing moves across {}; only ONNX Runtime can "
+        "time the whole model",
+        operators, setting.offer.device, cut.nodes.size() == 1 ? "it is" : "they are",
+        cut.nodes.size() == 1 ? "it" : "them"));
   }
   AG_LET(imported.input, CleanUp(imported.runnable, setting.rules, &imported.clean_up));
   return imported;
@@ -382,6 +401,7 @@ void TakeBaseline(const BaselineResult& baseline, v1::Result* result) {
     if (ratio.has_value()) ToProto(*ratio, mutable_field());
   };
   result->set_verdict(baseline.verdict);
+  if (baseline.verdict == v1::Result::NOT_MEASURED) return;
   result->set_baseline(baseline.baseline);
   result->set_output_runtime(baseline.output_runtime);
   result->set_output_in_onnxruntime(baseline.output_in_onnxruntime);
@@ -402,6 +422,7 @@ void TakeOutput(const Published& output, const Digest& model, v1::Result* result
   result->set_output(is_input         ? v1::Result::INPUT
                      : file.rewritten ? v1::Result::REWRITTEN
                                       : v1::Result::PLAN_ADDED);
+  result->set_carries_plan(file.carries_plan);
   TakeBaseline(output.baseline, result);
   std::optional<Ratio> over_tuned_input = output.over_tuned_input;
   if (result->output() == v1::Result::PLAN_ADDED) over_tuned_input = Ratio{1, 1, 1};  // It is that.

@@ -75,6 +75,7 @@ class Chooser {
   FilePair Pair(const Digest& before, const Digest& after) const;
   BaselineRequest ToCompare(const Digest& output, const OutputFile* file) const;
   StatusOr<BaselineResult> Compare(const Digest& output, const OutputFile* file);
+  StatusOr<BaselineResult> CompareOnce(const Digest& output, const OutputFile* file);
   Status MeasureSet(size_t i);
   void Refuse(const std::string& what, const std::string& why);
   Nanos TimeLeft() const { return request_.time_left ? request_.time_left() : Nanos::max(); }
@@ -292,12 +293,34 @@ BaselineRequest Chooser::ToCompare(const Digest& output, const OutputFile* file)
   return compared;
 }
 
-StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile* file) {
+StatusOr<BaselineResult> Chooser::CompareOnce(const Digest& output, const OutputFile* file) {
   const BaselineRequest compared = ToCompare(output, file);
   const Nanos before = TimeLeft();
   auto result = CompareWithBaseline(compared, measurer_);
   set_takes_ = before - TimeLeft();
   return result;
+}
+
+StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile* file) {
+  AG_LET(BaselineResult result, CompareOnce(output, file));
+  // One process may have got memory that is slower: both are started anew, once.
+  if (!AgreesWithFreshSession(result) && IsTimeForAnotherSet()) {
+    AG_LET(result, CompareOnce(output, file));
+  }
+  if (result.verdict == v1::Result::NOT_MEASURED && request_.onnxruntime.empty()) {
+    const bool is_off = request_.job->onnxruntime() == v1::OptimizeRequest::OFF;
+    result.notes.push_back(is_off ? "ONNX Runtime: the request leaves it out"
+                                  : "ONNX Runtime: there is none beside the worker");
+  }
+  return result;
+}
+
+std::string RatioText(const Ratio& ratio) {
+  return fmt::format("{:.3f}x ({:.3f} to {:.3f})", ratio.median, ratio.low, ratio.high);
+}
+
+std::string UnsteadyText(const BaselineResult& result) {
+  return "another fresh session takes another time: " + RatioText(*result.fresh_session);
 }
 
 // Takes the candidate unless something speaks against it; true when it was taken.
@@ -317,7 +340,7 @@ StatusOr<bool> Chooser::Try(Trial trial) {
     if (refusal.kind == Refusal::Kind::kDiffers) wrong_file_ = std::move(trial.file);
     return false;
   }
-  tried.warnings = std::move(chosen_.warnings);
+  tried.warnings.insert(tried.warnings.begin(), chosen_.warnings.begin(), chosen_.warnings.end());
   tried.warnings.insert(tried.warnings.end(), trial.file.warnings.begin(),
                         trial.file.warnings.end());
   tried.winner_refused = chosen_.winner_refused;
@@ -330,17 +353,9 @@ StatusOr<bool> Chooser::Try(Trial trial) {
   return true;
 }
 
-std::string RatioText(const Ratio& ratio) {
-  return fmt::format("{:.3f}x ({:.3f} to {:.3f})", ratio.median, ratio.low, ratio.high);
-}
-
 // Fills in `tried` with what was measured of the candidate's file.
 StatusOr<Refusal> Chooser::WhyNot(const Trial& trial, Published* tried) {
   AG_LET(tried->baseline, Compare(trial.file.digest, &trial.file));
-  // One process may have got memory that is slower: both are started anew, once.
-  if (!AgreesWithFreshSession(tried->baseline) && IsTimeForAnotherSet()) {
-    AG_LET(tried->baseline, Compare(trial.file.digest, &trial.file));
-  }
   const BaselineResult& baseline = tried->baseline;
   if (trial.file.carries_plan && !baseline.fresh_session) {
     return Refusal{Refusal::Kind::kNotRun,
@@ -352,15 +367,19 @@ StatusOr<Refusal> Chooser::WhyNot(const Trial& trial, Published* tried) {
   // What ONNX Runtime runs is not our session's to judge.
   if (baseline.output_in_onnxruntime) return Refusal();
   if (!AgreesWithFreshSession(baseline)) {
-    return Refusal{Refusal::Kind::kUnsteady, "another fresh session takes another time: " +
-                                                 RatioText(*baseline.fresh_session)};
+    return Refusal{Refusal::Kind::kUnsteady, UnsteadyText(baseline)};
   }
   if (baseline.over_untuned && baseline.over_untuned->high < 1) {
     return Refusal{Refusal::Kind::kNoGain, "it is slower than an untuned session on the input: " +
                                                RatioText(*baseline.over_untuned)};
   }
   if (!trial.file.rewritten || !trial.file.carries_plan) return Refusal();
-  if (!IsTimeForAnotherSet()) return Refusal();
+  if (!IsTimeForAnotherSet()) {
+    tried->warnings.push_back(
+        "the time was over before the file was timed beside the input with the best plan for it: "
+        "it was faster than that in the search's own process only");
+    return Refusal();
+  }
   return WhyNotBesideTunedInput(trial.file, tried);
 }
 
@@ -380,6 +399,9 @@ StatusOr<Refusal> Chooser::WhyNotBesideTunedInput(const OutputFile& file, Publis
 
 Status Chooser::TakeInput() {
   AG_LET(chosen_.baseline, Compare(setting_.model_digest, nullptr));
+  if (!AgreesWithFreshSession(chosen_.baseline)) {
+    chosen_.warnings.push_back("the input's own bytes: " + UnsteadyText(chosen_.baseline));
+  }
   has_chosen_ = true;
   return OkStatus();
 }

@@ -67,7 +67,9 @@ class ReferenceWorker : public WorkRunner {
 
   Digest model;
   int checks = 0;
-  int wrong = 0;  // So many first checks find a difference.
+  int sets = 0;           // Of files that were timed.
+  double last_takes = 1;  // See Timed.
+  int wrong = 0;          // So many first checks find a difference.
 
  private:
   static Measurement Measured(const std::string& bytes) {
@@ -121,8 +123,10 @@ class ReferenceWorker : public WorkRunner {
     return std::nullopt;
   }
 
-  // Every file but the model carries a plan and is faster.
-  FileTimes Timed(const v1::FileSet& set) const {
+  // Every file but the model carries a plan and is faster. The last file takes `last_takes` times
+  // as long as it should.
+  FileTimes Timed(const v1::FileSet& set) {
+    ++sets;
     FileTimes times;
     std::vector<double> block(2 * static_cast<size_t>(set.files_size()));
     for (const v1::FileToTime& file : set.files()) {
@@ -131,6 +135,7 @@ class ReferenceWorker : public WorkRunner {
       times.runners.push_back({.version = "1", .carried_plan = !is_model});
       block[f] = block[block.size() - 1 - f] = is_model ? 300 : 200;
     }
+    for (const size_t run : {block.size() / 2 - 1, block.size() / 2}) block[run] *= last_takes;
     times.blocks.assign(9, block);
     return times;
   }
@@ -381,6 +386,42 @@ TEST_F(PublishTest, WithoutTimeNothingIsLookedFor) {
   ASSERT_GE(published.warnings.size(), 2u);
   EXPECT_EQ(published.warnings[1],
             "which of its rewrites is wrong was not found: the time was over");
+}
+
+TEST_F(PublishTest, WhatWasNotTimedBesideTheTunedInputIsSaid) {
+  UseText(kBranches);
+  Begin(kGoodRule, {"good"});
+  request_.time_left = [this] { return Nanos(worker_.sets > 0 ? 0 : 1'000'000'000); };
+  const Published published = Choose();
+  EXPECT_TRUE(published.file.rewritten);
+  EXPECT_FALSE(published.over_tuned_input.has_value());
+  EXPECT_THAT(published.warnings, ElementsAre(HasSubstr("the time was over before the file was")));
+}
+
+TEST_F(PublishTest, TheInputsOwnBytesAreTimedTwiceToo) {
+  UseText(kBranches);
+  Begin("", {});
+  job_.set_keep_bytes(true);
+  worker_.last_takes = 1.25;
+  const Published published = Choose();
+  EXPECT_TRUE(published.file.digest.IsZero());
+  EXPECT_EQ(worker_.sets, 2);  // Started anew, once.
+  EXPECT_THAT(published.warnings,
+              ElementsAre("the input's own bytes: another fresh session takes another time: 0.800x "
+                          "(0.800 to 0.800)"));
+}
+
+TEST_F(PublishTest, WhyNothingWasMeasuredIsSaid) {
+  UseText(kBranches);
+  Begin("", {});
+  request_.setting.runnable = *ParseGraph("input x f32[2]\noutput y = relu(x)\n");  // Cut.
+  Published published = Choose();
+  EXPECT_EQ(published.baseline.verdict, v1::Result::NOT_MEASURED);
+  EXPECT_THAT(published.baseline.notes,
+              ElementsAre("ONNX Runtime: there is none beside the worker"));
+  job_.set_onnxruntime(v1::OptimizeRequest::OFF);
+  published = Choose();
+  EXPECT_THAT(published.baseline.notes, ElementsAre("ONNX Runtime: the request leaves it out"));
 }
 
 // --- Open sizes

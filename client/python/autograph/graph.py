@@ -14,7 +14,7 @@ class Graph:
         key: what an equal request finds it by.
         model_digest: SHA-256 of the model's file. device, environment: what it was made for.
         made: seconds since 1970.
-        verdict, speedup: of the result.
+        verdict, speedup: of the result; 0: NOT_MEASURED.
         output_digest, report_digest: SHA-256 of the files; `Client.download` has them.
     """
 

@@ -64,7 +64,7 @@ class Job:
         resumed: how often a restarted coordinator took it up again.
         version: grows with every change.
         error: why it failed, else None.
-        verdict, speedup: of the result; "" and 1 while there is none.
+        verdict, speedup: of the result; "" and 1 while there is none, 0: NOT_MEASURED.
         cached: the whole answer came from the cache.
         output_digest, report_digest: SHA-256 of the result's blobs; "" while there is none.
     """

@@ -35,6 +35,8 @@ def parse_report(text: str) -> Report:
 
 
 def _latency(latency: Latency) -> str:
+    if latency.median_ns <= 0:
+        return "not measured"
     return (
         f"{latency.median_ns / 1e6:.3f} ms"
         f"  ({latency.low_ns / 1e6:.3f} to {latency.high_ns / 1e6:.3f})"
@@ -77,7 +79,7 @@ class Result:
 
     @property
     def speedup(self) -> float:
-        """The latency of the input in the baseline over that of the output."""
+        """The latency of the input in the baseline over that of the output; 0: not measured."""
         return self.report.result.speedup
 
     @property
@@ -131,13 +133,14 @@ class Result:
         result = self.report.result
         low, high = self.speedup_interval
         verdict = self.verdict.replace("_", " ")
-        over = f"  over {result.baseline}" if result.baseline else ""
+        if result.baseline:
+            verdict += f"  {self.speedup:.3f}x  ({low:.3f} to {high:.3f})  over {result.baseline}"
         rules = ", ".join(f"{r.rule} x{r.count}" for r in self.rewrites) or "none"
         output = WireResult.Output.Name(result.output).replace("_", " ").lower()
         search = WireResult.SearchState.Name(result.search)
         reason = WireResult.StopReason.Name(result.stop_reason).lower()
         rows = {
-            "verdict": f"{verdict}  {self.speedup:.3f}x  ({low:.3f} to {high:.3f}){over}",
+            "verdict": verdict,
             "device": self.device + ("  (simulated: an estimate)" * result.simulated),
             "input": _latency(result.input_latency),
             "output": f"{_latency(result.output_latency)}  {output}",

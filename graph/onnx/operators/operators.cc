@@ -115,6 +115,12 @@ StatusOr<std::vector<Tensor>> RunOperator(const OperatorRun& run) {
              Quoted(QualifiedName(run.node)));
 }
 
+std::string OperatorName(const Node& node) {
+  const std::string bytes = node.attributes->String("onnx_node");
+  const StatusOr<OnnxNode> read = ParseNode(bytes);
+  return read.ok() && !read->op_type.empty() ? QualifiedName(*read) : "opaque";
+}
+
 StatusOr<KeptOperator> KeptOperator::Of(const Node& node) {
   KeptOperator kept;
   kept.bytes_ = node.attributes->String("onnx_node");

@@ -34,6 +34,10 @@ struct OperatorRun {
 // kResourceExhausted: a result is larger than bytes_max.
 StatusOr<std::vector<Tensor>> RunOperator(const OperatorRun& run);
 
+// Returns the name of the operator that an opaque node keeps: "Loop", "com.x.Rotate"; "opaque" for
+// a node whose bytes are no ONNX node.
+std::string OperatorName(const Node& node);
+
 // An opaque node of a graph, read once and run any number of times.
 class KeptOperator {
  public:
