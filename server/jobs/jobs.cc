@@ -515,11 +515,23 @@ StatusOr<Job> Jobs::Cancel(int64_t id, const CancelOptions& options) {
 
 Status Jobs::Resume() {
   AG_LET(std::vector<JobRow> rows, stores_.jobs->Unfinished());
-  for (JobRow& row : rows) AG_TRY(ResumeOne(std::move(row)));
+  std::vector<LivePtr> taken_up;
+  for (JobRow& row : rows) {
+    AG_LET(taken_up.emplace_back(), TakeUp(row));
+    row = taken_up.back()->row;
+  }
+  AG_TRY(stores_.jobs->UpdateAll(rows));  // One write for all: a queue may have thousands.
+  MutexLock lock(mutex_);
+  for (const LivePtr& live : taken_up) {
+    const Job& job = live->job;
+    LogInfo("{}: taken up again as {} ({} times)", job.name(), v1::Job::State_Name(job.state),
+            job.resumed);
+    if (!IsTerminal(job.state)) live_[job.id] = live;
+  }
   return OkStatus();
 }
 
-Status Jobs::ResumeOne(JobRow row) {
+StatusOr<Jobs::LivePtr> Jobs::TakeUp(JobRow row) {
   AG_LET(Job job, FromRow(row));
   job.version += kResumeStep;
   ++job.resumed;
@@ -536,16 +548,10 @@ Status Jobs::ResumeOne(JobRow row) {
   }
   if (IsTerminal(job.state)) job.finished_unix_seconds = clock_.UnixSeconds();
   row = ToRow(job, std::move(row));
-  AG_TRY(stores_.jobs->Update(row));
-  LogInfo("{}: taken up again as {} ({} times)", job.name(), v1::Job::State_Name(job.state),
-          job.resumed);
-  if (IsTerminal(job.state)) return OkStatus();
   auto live = std::make_shared<Live>();
   live->job = std::move(job);
   live->row = std::move(row);
-  MutexLock lock(mutex_);
-  live_[live->job.id] = live;
-  return OkStatus();
+  return live;
 }
 
 // Each environment of a device has workers of its own, so each has its jobs.

@@ -133,7 +133,7 @@ class Jobs {
 
   Jobs(const JobStores& stores, JobRunner& runner, Clock& clock, JobsOptions options);
   Status Resume();
-  Status ResumeOne(JobRow row);
+  StatusOr<LivePtr> TakeUp(JobRow row);
   StatusOr<std::optional<Job>> Repeated(const v1::OptimizeRequest& request, const Digest& body,
                                         const std::string& tenant);
   StatusOr<std::optional<Job>> Remembered(const v1::OptimizeRequest& request,

@@ -52,7 +52,7 @@ class JobsDb final : public JobsStore {
   StatusOr<uint64_t> OpenEpoch() override;
   StatusOr<int64_t> Insert(const JobRow& row, const std::string& request_id,
                            const std::string& body_digest) override;
-  Status Update(const JobRow& row) override;
+  Status UpdateAll(std::span<const JobRow> rows) override;
   StatusOr<JobRow> Get(int64_t id) override;
   StatusOr<std::vector<JobRow>> List(const ListOptions& options) override;
   StatusOr<std::vector<JobRow>> Unfinished() override;
@@ -71,6 +71,7 @@ class JobsDb final : public JobsStore {
   StatusOr<bool> IsBlobOwned(const std::string& digest) override;
 
  private:
+  Status UpdateOne(const JobRow& row) AG_REQUIRES(mutex_);
   Status InsertRequestId(const std::string& request_id, const std::string& body_digest, int64_t job)
       AG_REQUIRES(mutex_);
 
@@ -127,8 +128,14 @@ StatusOr<int64_t> JobsDb::Insert(const JobRow& row, const std::string& request_i
   return id;
 }
 
-Status JobsDb::Update(const JobRow& row) {
+Status JobsDb::UpdateAll(std::span<const JobRow> rows) {
   MutexLock lock(mutex_);
+  AG_LET(Transaction transaction, Transaction::Begin(db_));
+  for (const JobRow& row : rows) AG_TRY(UpdateOne(row));
+  return transaction.Commit();
+}
+
+Status JobsDb::UpdateOne(const JobRow& row) {
   AG_LET(Statement update,
          db_.Prepare(
              "UPDATE jobs SET state = ?, terminal = ?, device = ?, result = ?, error_code = ?, "

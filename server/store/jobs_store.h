@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -67,9 +68,10 @@ class JobsStore {
   // job already.
   virtual StatusOr<int64_t> Insert(const JobRow& row, const std::string& request_id,
                                    const std::string& body_digest) = 0;
-  // Replaces all columns but id, request, created, client, tenant and dedupe_key. kNotFound: no
-  // such job.
-  virtual Status Update(const JobRow& row) = 0;
+  // Replaces all columns but id, request, created, client, tenant and dedupe_key, of all these jobs
+  // or of none. kNotFound: no such job.
+  virtual Status UpdateAll(std::span<const JobRow> rows) = 0;
+  Status Update(const JobRow& row) { return UpdateAll({&row, 1}); }
 
   virtual StatusOr<JobRow> Get(int64_t id) = 0;  // kNotFound: no such job.
   struct ListOptions {

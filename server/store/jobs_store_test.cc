@@ -154,12 +154,29 @@ TEST_P(JobsStoreTest, AKnownRequestIdChangesNothing) {
   EXPECT_EQ((*db_->FindRequestId("first"))->body_digest, "body");
 }
 
+TEST_P(JobsStoreTest, AllRowsChangeOrNone) {
+  std::vector<JobRow> rows(2, NewJob());
+  for (JobRow& row : rows) {
+    row.id = *db_->Insert(row, "", "");
+    row.resumed = 5;
+  }
+  JobRow unknown = NewJob();
+  unknown.id = 77;
+  rows.push_back(unknown);
+  EXPECT_EQ(ToString(db_->UpdateAll(rows)), "NOT_FOUND: no job jobs/77");
+  EXPECT_EQ(db_->Get(rows[0].id)->resumed, 0);
+  rows.pop_back();
+  EXPECT_TRUE(db_->UpdateAll(rows).ok());
+  for (const JobRow& row : rows) EXPECT_EQ(db_->Get(row.id)->resumed, 5);
+}
+
 TEST_P(JobsStoreTest, UnknownJobsAreNotFound) {
   EXPECT_EQ(ToString(db_->Get(7).status()), "NOT_FOUND: no job jobs/7");
   EXPECT_EQ(ReasonOf(db_->Get(7).status()), "JOB_MISSING");
   JobRow row = NewJob();
   row.id = 7;
   EXPECT_EQ(ToString(db_->Update(row)), "NOT_FOUND: no job jobs/7");
+  EXPECT_TRUE(db_->UpdateAll({}).ok());
   EXPECT_EQ(ToString(db_->Join(7, "", "")), "NOT_FOUND: no job jobs/7");
   EXPECT_EQ(ToString(db_->Join(7, "id", "body")), "NOT_FOUND: no job jobs/7");
   EXPECT_EQ(ToString(db_->Leave(7, "")), "NOT_FOUND: no job jobs/7");

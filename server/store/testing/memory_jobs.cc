@@ -44,16 +44,20 @@ class MemoryJobs final : public JobsStore {
     t_.jobs[id].id = id;
     return id;
   }
-  Status Update(const JobRow& row) override {
+  Status UpdateAll(std::span<const JobRow> rows) override {
     MutexLock lock(t_.mutex);
-    const auto found = t_.jobs.find(row.id);
-    if (found == t_.jobs.end()) return NoJob(row.id);
-    const JobRow before = std::exchange(found->second, row);
-    found->second.request = before.request;
-    found->second.created_unix_seconds = before.created_unix_seconds;
-    found->second.client = before.client;
-    found->second.tenant = before.tenant;
-    found->second.dedupe_key = before.dedupe_key;
+    for (const JobRow& row : rows) {
+      if (!t_.jobs.contains(row.id)) return NoJob(row.id);
+    }
+    for (const JobRow& row : rows) {
+      JobRow& now = t_.jobs.at(row.id);
+      const JobRow before = std::exchange(now, row);
+      now.request = before.request;
+      now.created_unix_seconds = before.created_unix_seconds;
+      now.client = before.client;
+      now.tenant = before.tenant;
+      now.dedupe_key = before.dedupe_key;
+    }
     return OkStatus();
   }
   StatusOr<JobRow> Get(int64_t id) override {
