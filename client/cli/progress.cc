@@ -19,9 +19,11 @@ constexpr int kColumnsDefault = 80;
 constexpr int kColumnsMin = 20;
 constexpr Nanos kRedraw{1'000'000'000};
 
+bool HasEnded(const v1::Job& job) { return job.state() >= v1::Job::SUCCEEDED; }
+
 std::string StageText(const v1::Job& job) {
   std::string text = StateText(job.state());
-  if (job.progress().stage().empty()) return text;
+  if (job.progress().stage().empty() || HasEnded(job)) return text;
   if (job.progress().round() > 0) text += fmt::format(", round {}", job.progress().round());
   return text + ": " + job.progress().stage();
 }
@@ -34,11 +36,10 @@ std::string BestText(const v1::Progress& p) {
   return p.best_speedup() > 1 ? fmt::format("best {:.3f}x", p.best_speedup()) : "";
 }
 
-// Says over what: until the job ends it is not what the user runs today.
+// Says over what it is. A job that has ended has a verdict, over what the user runs today.
 std::string WholeBestText(const v1::Job& job) {
-  const std::string best = BestText(job.progress());
-  const bool is_over_ours = !best.empty() && job.state() < v1::Job::SUCCEEDED;
-  return best + (is_over_ours ? " over our plan of the input" : "");
+  const std::string best = HasEnded(job) ? "" : BestText(job.progress());
+  return best + (best.empty() ? "" : " over our plan of the input");
 }
 
 std::string ClockText(double seconds) {

@@ -36,6 +36,13 @@ TEST(Progress, ALineSaysAllThatIsKnown) {
   EXPECT_EQ(ProgressLine(job),
             "searching: measuring plans  1:02:05 of 1:00  waits for a worker of device cpu  310 "
             "graphs, 40 groups, 8 plans");
+  p.set_best_speedup(1.07);
+  job.set_state(v1::Job::SUCCEEDED);
+  EXPECT_EQ(
+      ProgressLine(job),
+      "succeeded  1:02:05 of 1:00  waits for a worker of device cpu  310 graphs, 40 groups, 8 "
+      "plans");
+  job.set_state(v1::Job::SEARCHING);
   job.clear_progress();
   job.clear_request();
   EXPECT_EQ(ProgressLine(job), "searching");

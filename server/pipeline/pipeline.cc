@@ -346,6 +346,16 @@ StatusOr<Published> Pipeline::Confirm(const Setting& setting, const Imported& im
     return setting.control.cancelled() ? Nanos{0} : budget.check_begin() - clock_.Now();
   };
   request.stopping = setting.control.stopping;
+  request.on_stage = [&](const std::string& stage) {
+    v1::Progress progress;
+    progress.set_stage(stage);
+    progress.set_graphs(found.graphs);
+    progress.set_candidates(found.candidates);
+    progress.set_best_speedup(found.best_speedup);
+    progress.set_groups_measured(measurer.misses());
+    progress.set_cache_hits(measurer.hits());
+    setting.control.on_progress(progress);
+  };
   return ChooseOutput(request, measurer, *blobs_);
 }
 

@@ -78,6 +78,9 @@ class Chooser {
   StatusOr<BaselineResult> CompareOnce(const Digest& output, const OutputFile* file);
   Status MeasureSet(size_t i);
   void Refuse(const std::string& what, const std::string& why);
+  void SayStage(const std::string& stage) const {
+    if (request_.on_stage) request_.on_stage(stage);
+  }
   Nanos TimeLeft() const { return request_.time_left ? request_.time_left() : Nanos::max(); }
   bool IsTimeOver() const { return TimeLeft() <= Nanos{0}; }
   bool IsTimeForAnotherSet() const { return !IsTimeOver() && TimeLeft() >= set_takes_; }
@@ -248,6 +251,7 @@ Status Chooser::TryTunedInput() {
 // Compares what is published with the input at one of the shape sets.
 Status Chooser::MeasureSet(size_t i) {
   const ShapesByInput& shapes = setting_.sets[i].shapes;
+  SayStage("timing at " + ShapesText(shapes));
   v1::ShapeSetResult result;
   result.set_shapes(ShapesText(shapes));
   result.set_verdict(v1::Result::NOT_MEASURED);
@@ -328,9 +332,11 @@ StatusOr<bool> Chooser::Try(Trial trial) {
   Published tried;
   Refusal refusal = trial.file.refusal;
   if (!refusal) {
+    SayStage("timing " + trial.what);
     AG_LET(refusal, WhyNot(trial, &tried));
   }
   if (!refusal) {
+    SayStage("comparing results of " + trial.what);
     AG_TRY(files_->Check(&trial.file));
     refusal = trial.file.refusal;
   }
@@ -398,6 +404,7 @@ StatusOr<Refusal> Chooser::WhyNotBesideTunedInput(const OutputFile& file, Publis
 }
 
 Status Chooser::TakeInput() {
+  SayStage("timing the input");
   AG_LET(chosen_.baseline, Compare(setting_.model_digest, nullptr));
   if (!AgreesWithFreshSession(chosen_.baseline)) {
     chosen_.warnings.push_back("the input's own bytes: " + UnsteadyText(chosen_.baseline));
@@ -449,6 +456,7 @@ StatusOr<PortableResult> Chooser::FindPortable() {
 
 // Looks for what makes ONNX Runtime faster, and takes it when the file as a whole is FASTER.
 Status Chooser::TryPortable() {
+  SayStage("looking for what ONNX Runtime gains by");
   StatusOr<PortableResult> found = FindPortable();
   const bool asked = IsPortable(*request_.job);
   if (found.status().code() == StatusCode::kInvalidArgument && !asked) {  // It refuses the model.

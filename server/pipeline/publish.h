@@ -26,6 +26,8 @@ struct PublishRequest {
   // May be null. Optional steps are left out when nothing is left, or less than they take.
   std::function<Nanos()> time_left;
   std::function<bool()> stopping;  // May be null. The server stops: nothing is published.
+  // May be null. Called when another file is timed or compared: "timing the winner".
+  std::function<void(const std::string& stage)> on_stage;
 };
 
 struct Published {

@@ -287,11 +287,14 @@ class PublishTest : public ::testing::Test {
 TEST_F(PublishTest, RightRewritesArePublished) {
   UseText(kBranches);
   Begin(kGoodRule, {"good"});
+  std::vector<std::string> stages;
+  request_.on_stage = [&](const std::string& stage) { stages.push_back(stage); };
   const Published published = Choose();
   EXPECT_THAT(Rules(published), ElementsAre("good x1"));
   EXPECT_THAT(published.warnings, IsEmpty());
   EXPECT_THAT(published.wrong, IsEmpty());
   EXPECT_EQ(worker_.checks, 1);
+  EXPECT_THAT(stages, ElementsAre("timing the winner", "comparing results of the winner"));
   ExpectRight(published);
 }
 
