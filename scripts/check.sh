@@ -2,6 +2,7 @@
 # What a change must pass before it is committed: format, build, thread-safety analysis, clang-tidy on what changed, the
 # house rules (arrows, sizes), unit tests. Under two minutes when warm; no GPU.
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."
 scripts/install.sh --check
 

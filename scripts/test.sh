@@ -4,6 +4,7 @@
 #   scripts/test.sh --long NAME   one soak (scripts/test.sh --long list); further words go to it
 #   scripts/test.sh -R REGEX      only tests whose name matches (passed on to ctest)
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."
 
 if [[ "${1:-}" == --long ]]; then
