@@ -236,6 +236,13 @@ TEST(HostileTest, SmallModelsThatGrow) {
   EXPECT_EQ(Try(range).code(), StatusCode::kResourceExhausted);
 }
 
+TEST(HostileTest, ReshapesToAnotherCount) {
+  const std::string model = testing::ModelFromText(
+      "g (float[2,3] x) => (float[2,3] y) <int64[2] t = {1, 1}> { y = Reshape(x, t) }");
+  EXPECT_EQ(ToString(Try(model)),
+            "INVALID_ARGUMENT: node 0 (Reshape): reshape: f32[2,3] has 6 elements, [1,1] has 1");
+}
+
 TEST(HostileTest, KnownValuesOutOfRange) {
   const char* const steps[] = {"t = Gather(s, i)",
                                "t = Div(s, z)",

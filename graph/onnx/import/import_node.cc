@@ -398,9 +398,12 @@ StatusOr<std::vector<ValueId>> ImportOpaque(const OnnxNode& node, int64_t opset,
   return results;
 }
 
-// Whether an operand is not floating point: then the IR's kernels may lack the form.
+// Whether an operand is not floating point: then the IR's kernels may lack the form. The sizes that
+// a reshape reads are no such operand.
 bool HasUnusualTypes(const OnnxNode& node, const Importer& importer) {
-  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const std::string& name) {
+  const size_t count = node.op_type == "Reshape" ? 1 : node.inputs.size();
+  const auto operands = std::span(node.inputs).first(std::min(count, node.inputs.size()));
+  return std::ranges::any_of(operands, [&](const std::string& name) {
     const ValueId value = name.empty() ? kNoValue : importer.Find(name);
     return value != kNoValue && importer.kind(value) == OnnxKind::kTensor &&
            !IsFloat(importer.type(value).dtype);
