@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <type_traits>
 
@@ -74,17 +75,12 @@ AG_INLINE T Clamp(T x, T low, T high) {
   return raised > high ? high : raised;
 }
 
-// Returns Python's modulo, with the sign of the divisor. An integer divided by zero gives zero, not
-// a trap.
+// Returns Python's modulo, with the sign of the divisor.
 template <class T>
 T PythonMod(T x, T y) {
   if (y == 0) return 0;
   const T r = std::fmod(x, y);
   return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-}
-template <class T>
-T IntegerDiv(T x, T y) {
-  return y == 0 ? T(0) : std::trunc(x / y);
 }
 
 #define FUNCTION(Name, parameters, arguments, ...) BLOCK(Name, functions::Name arguments)
@@ -94,11 +90,9 @@ BLOCK(Copy, x)
 BLOCK(GeluErf, Gelu(x))
 BLOCK(GeluTanh, GeluByTanh(x))
 BLOCK(IsSet, x == 0 ? 0 : 1)
-BLOCK(Trunc, std::trunc(x))
 BLOCK(Clip, Clamp(x, p, q))
 BLOCK(AddNumber, x + p)
 BLOCK(Div, x / y)
-BLOCK(DivOfIntegers, IntegerDiv(x, y))
 BLOCK(Pow, std::pow(x, y))
 BLOCK(PowOfIntegers, std::trunc(std::pow(x, y)))
 BLOCK(Min, (x < y || x != x) ? x : y)
@@ -122,6 +116,117 @@ void RoundToD(const double* a, const double*, const double*, double* out, int64_
   RoundTo(static_cast<DType>(p), {out, static_cast<size_t>(n)});
 }
 
+// An integer in the place of a double.
+using Integer = int64_t __attribute__((may_alias));
+
+// Wrap, as int64_t does nowhere else in C++.
+int64_t Sum(int64_t x, int64_t y) {
+  return static_cast<int64_t>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
+}
+int64_t Product(int64_t x, int64_t y) {
+  return static_cast<int64_t>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
+}
+int64_t Negative(int64_t x) { return static_cast<int64_t>(-static_cast<uint64_t>(x)); }
+// An integer divided by zero gives zero, not a trap; so does the one quotient that does not fit.
+int64_t Quotient(int64_t x, int64_t y) { return y == 0 ? 0 : y == -1 ? Negative(x) : x / y; }
+int64_t Rest(int64_t x, int64_t y) { return y == 0 || y == -1 ? 0 : x % y; }
+int64_t RestOfDivisorsSign(int64_t x, int64_t y) {
+  const int64_t rest = Rest(x, y);
+  return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+// Rounds toward zero, to the nearest end when out of range, NaN to 0.
+int64_t Saturated(double value, int64_t min, int64_t max) {
+  if (value != value) return 0;
+  // As a double the upper end may round up to the first value that does not fit.
+  if (value >= static_cast<double>(max)) return max;
+  if (value <= static_cast<double>(min)) return min;
+  return static_cast<int64_t>(value);
+}
+int64_t Saturated(double value) { return Saturated(value, INT64_MIN, INT64_MAX); }
+
+// INTEGER_BLOCK(Name, expression of x, y, z, low, high) makes NameI. `to` is the type of its
+// results.
+#define INTEGER_BLOCK_TO(to, Name, ...)                                                   \
+  void Name##I(const double* a, const double* b, const double* c, double* out, int64_t n, \
+               double p, double q) {                                                      \
+    [[maybe_unused]] const int64_t low = Saturated(p), high = Saturated(q);               \
+    for (int64_t i = 0; i < n; ++i) {                                                     \
+      [[maybe_unused]] const int64_t x = reinterpret_cast<const Integer*>(a)[i];          \
+      [[maybe_unused]] const int64_t y = reinterpret_cast<const Integer*>(b)[i];          \
+      [[maybe_unused]] const int64_t z = reinterpret_cast<const Integer*>(c)[i];          \
+      reinterpret_cast<to*>(out)[i] = (__VA_ARGS__);                                      \
+    }                                                                                     \
+  }
+#define INTEGER_BLOCK(Name, ...) INTEGER_BLOCK_TO(Integer, Name, __VA_ARGS__)
+INTEGER_BLOCK(Add, Sum(x, y))
+INTEGER_BLOCK(Sub, Sum(x, Negative(y)))
+INTEGER_BLOCK(Mul, Product(x, y))
+INTEGER_BLOCK(Div, Quotient(x, y))
+INTEGER_BLOCK(ModC, Rest(x, y))
+INTEGER_BLOCK(ModPython, RestOfDivisorsSign(x, y))
+INTEGER_BLOCK(Min, x < y ? x : y)
+INTEGER_BLOCK(Max, x < y ? y : x)
+INTEGER_BLOCK(Neg, Negative(x))
+INTEGER_BLOCK(Abs, x < 0 ? Negative(x) : x)
+INTEGER_BLOCK(Sign, (x > 0) - (x < 0))
+INTEGER_BLOCK(Relu, x < 0 ? 0 : x)
+INTEGER_BLOCK(Clip, std::min(std::max(x, low), high))
+INTEGER_BLOCK(Where, a[i] != 0 ? y : z)
+INTEGER_BLOCK_TO(double, Equal, x == y ? 1.0 : 0.0)
+INTEGER_BLOCK_TO(double, Greater, x > y ? 1.0 : 0.0)
+INTEGER_BLOCK_TO(double, Less, x < y ? 1.0 : 0.0)
+INTEGER_BLOCK_TO(double, IsSet, x == 0 ? 0.0 : 1.0)
+INTEGER_BLOCK_TO(double, ToFloat, static_cast<float>(x))
+INTEGER_BLOCK_TO(double, ToDouble, static_cast<double>(x))
+
+// What an integer type holds, from and to numbers.
+template <class T>
+void WrapI(const double* a, const double*, const double*, double* out, int64_t n, double, double) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t x = reinterpret_cast<const Integer*>(a)[i];
+    reinterpret_cast<Integer*>(out)[i] = static_cast<T>(x);
+  }
+}
+template <class T>
+void FromDoubleI(const double* a, const double*, const double*, double* out, int64_t n, double,
+                 double) {
+  using Ends = std::numeric_limits<T>;
+  for (int64_t i = 0; i < n; ++i) {
+    const double x = a[i];
+    reinterpret_cast<Integer*>(out)[i] = Saturated(x, Ends::min(), Ends::max());
+  }
+}
+
+// Calls f with a zero of the C++ type of `dtype`. REQUIRES: an integer type but u64.
+template <class F>
+auto WithInteger(DType dtype, const F& f) {
+  switch (dtype) {
+    case DType::kInt32:
+      return f(int32_t{});
+    case DType::kInt16:
+      return f(int16_t{});
+    case DType::kInt8:
+      return f(int8_t{});
+    case DType::kUInt32:
+      return f(uint32_t{});
+    case DType::kUInt16:
+      return f(uint16_t{});
+    case DType::kUInt8:
+      return f(uint8_t{});
+    default:
+      AG_CHECK(dtype == DType::kInt64);
+      return f(int64_t{});
+  }
+}
+
+// Bounds beyond the type become its ends.
+BlockOp<double> ClipOp(const Node& node) {
+  double bounds[] = {node.Float("min"), node.Float("max")};
+  RoundTo(node.outputs[0].dtype, bounds);
+  return {ClipI, bounds[0], bounds[1]};
+}
+
 template <class T>
 struct Pick {
   static BlockFn<T> Of(BlockFn<float> f, BlockFn<double> d) {
@@ -133,12 +238,6 @@ struct Pick {
   }
 };
 #define PICK(Name) Pick<T>::Of(Name##F, Name##D)
-
-template <class T>
-BlockFn<T> CastTo(DType to) {
-  if (to == DType::kBool) return PICK(IsSet);
-  return IsInteger(to) ? PICK(Trunc) : PICK(Copy);
-}
 
 // The operators that one loop computes for all element types and attributes.
 template <class T>
@@ -167,18 +266,72 @@ BlockOp<T> BlockOpOf(const Node& node) {
     const auto [p, q] = FunctionNumbers(node);
     return {row.run, static_cast<T>(p), static_cast<T>(q)};
   }
-  const bool integer = IsInteger(node.outputs[0].dtype);  // Integers come with T = double.
+  const bool integer = IsInteger(node.outputs[0].dtype);
   const auto number = [&](std::string_view name) { return static_cast<T>(node.Float(name)); };
-  if (node.op == OpKind::kDiv) return {integer ? PICK(DivOfIntegers) : PICK(Div)};
+  if (node.op == OpKind::kDiv) return {PICK(Div)};
   if (node.op == OpKind::kPow) return {integer ? PICK(PowOfIntegers) : PICK(Pow)};
   if (node.op == OpKind::kMod) return {node.Int("fmod") != 0 ? PICK(ModC) : PICK(ModPython)};
   if (node.op == OpKind::kClip) return {PICK(Clip), number("min"), number("max")};
-  if (node.op == OpKind::kCast) return {CastTo<T>(static_cast<DType>(node.Int("to")))};
+  if (node.op == OpKind::kCast) {
+    return {node.outputs[0].dtype == DType::kBool ? PICK(IsSet) : PICK(Copy)};
+  }
   AG_CHECK(node.op == OpKind::kGelu);
   return {node.attributes->String("approximate") == "none" ? PICK(GeluErf) : PICK(GeluTanh)};
 }
 template BlockOp<float> BlockOpOf<float>(const Node& node);
 template BlockOp<double> BlockOpOf<double>(const Node& node);
+
+BlockOp<double> IntegerOpOf(const Node& node) {
+  switch (node.op) {
+    case OpKind::kAdd:
+      return {AddI};
+    case OpKind::kSub:
+      return {SubI};
+    case OpKind::kMul:
+      return {MulI};
+    case OpKind::kDiv:
+      return {DivI};
+    case OpKind::kMod:
+      return {node.Int("fmod") != 0 ? ModCI : ModPythonI};
+    case OpKind::kMin:
+      return {MinI};
+    case OpKind::kMax:
+      return {MaxI};
+    case OpKind::kNeg:
+      return {NegI};
+    case OpKind::kAbs:
+      return {AbsI};
+    case OpKind::kSign:
+      return {SignI};
+    case OpKind::kRelu:
+      return {ReluI};
+    case OpKind::kClip:
+      return ClipOp(node);
+    case OpKind::kWhere:
+      return {WhereI};
+    case OpKind::kEqual:
+      return {EqualI};
+    case OpKind::kGreater:
+      return {GreaterI};
+    case OpKind::kLess:
+      return {LessI};
+    default:
+      return {};
+  }
+}
+
+BlockOp<double> IntegerToNumberOp(DType dtype) {
+  if (dtype == DType::kBool) return {IsSetI};
+  return {dtype == DType::kFloat32 ? ToFloatI : ToDoubleI};
+}
+
+BlockOp<double> NumberToIntegerOp(DType dtype) {
+  return {WithInteger(dtype, [](auto zero) { return &FromDoubleI<decltype(zero)>; })};
+}
+
+BlockOp<double> WrapOp(DType dtype) {
+  return {WithInteger(dtype, [](auto zero) { return &WrapI<decltype(zero)>; })};
+}
 
 template <class T>
 BlockOp<T> ScaleShiftOp() {

@@ -1,6 +1,7 @@
 // The inner loops of element-wise chains: one operator over one block of consecutive elements.
 // Loops over float are vectorized for each instruction set and chosen when the program starts;
-// loops over double (integers and mixed types) are plain. Pure functions.
+// loops over double (integers and mixed types) are plain. In blocks of double a value of an integer
+// type stands as an int64_t in the place of a double. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ struct BlockOp {
   T q = 0;
 };
 
-// Returns the block operator of an element-wise node. REQUIRES: Has(node.op, kElementwise).
+// Returns the block operator of an element-wise node, whose operands and results are numbers of
+// type T. REQUIRES: Has(node.op, kElementwise).
 template <class T>
 BlockOp<T> BlockOpOf(const Node& node);
 
@@ -42,6 +44,17 @@ template <class T>
 BlockOp<T> AddNumberOp(double number);  // a + number
 template <class T>
 BlockOp<T> SqrtOp();
+
+// Returns the operator of a node whose operands (for a Where, those after the first) are of an
+// integer type, in int64_t; what it gives has still to wrap (WrapOp). Null `run`: the node computes
+// in doubles. REQUIRES: `node` is no Cast.
+BlockOp<double> IntegerOpOf(const Node& node);
+
+// From integers to numbers, which round as `dtype` does, and back: as Saturate of graph/tensor.h.
+BlockOp<double> IntegerToNumberOp(DType dtype);
+BlockOp<double> NumberToIntegerOp(DType dtype);
+// Returns the operator that keeps of each integer what `dtype` holds, its last bits.
+BlockOp<double> WrapOp(DType dtype);
 
 // Returns the operator that rounds each value to one that `dtype` holds (RoundTo of
 // graph/tensor.h).

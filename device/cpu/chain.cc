@@ -12,7 +12,7 @@ namespace ag::cpu {
 namespace {
 
 bool IsSupported(DType dtype) {
-  return dtype != DType::kFloat16 && dtype != DType::kBFloat16 && dtype < DType::kString;
+  return !IsHalf(dtype) && dtype != DType::kUInt64 && dtype < DType::kString;
 }
 
 // Returns the shape of operand `index` for broadcasting: batch norm's vectors lie along axis 1.
@@ -55,7 +55,7 @@ class Compiler {
     }
     Collapse(&pass_.space, &pass_.inputs);
     for (PassInput& input : pass_.inputs) {
-      SetForm(pass_.space, kOwn, &input);
+      SetForm(pass_.space, LiesAsHeld<T>(input.dtype), &input);
       const bool is_short =
           input.form == PassInput::Form::kRepeat && input.repeat.period < kLongPeriod;
       if (is_short)
@@ -162,17 +162,42 @@ class Compiler {
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       AG_LET(operands[k], Operand(node, k));
     }
-    made_[edge] = Rounded(node.outputs[0].dtype,
-                          Emit(BlockOpOf<T>(node), operands[0], operands[1], operands[2]));
+    if constexpr (std::is_same_v<T, double>) {
+      made_[edge] = EmitMixed(node, operands);
+    } else {
+      made_[edge] = Emit(BlockOpOf<T>(node), operands[0], operands[1], operands[2]);
+    }
     return OkStatus();
   }
 
-  // Returns what is left of `value` when it is stored as `dtype` and read again. A pass in
-  // doubles that holds an f32 or an integer between two nodes must give what the nodes give one by
-  // one: floor(x / y * z) at a whole number hangs on the last bit of the product.
+  // Computes the node on integers where its operands are, else on numbers.
+  int EmitMixed(const Node& node, std::span<int, 3> operands) {
+    const DType to = node.outputs[0].dtype;
+    const auto is_integer = [&](size_t k) {
+      return IsInteger(context_.graph.type(node.inputs[k]).dtype);
+    };
+    if (node.op == OpKind::kCast && (is_integer(0) || IsInteger(to))) {
+      if (!is_integer(0)) return Emit(NumberToIntegerOp(to), operands[0]);
+      return Emit(IsInteger(to) ? WrapOp(to) : IntegerToNumberOp(to), operands[0]);
+    }
+    const size_t first = node.op == OpKind::kWhere ? 1 : 0;
+    if (const BlockOp<T> op = IntegerOpOf(node); op.run != nullptr && is_integer(first)) {
+      const int value = Emit(op, operands[0], operands[1], operands[2]);
+      return IsInteger(to) && to != DType::kInt64 ? Emit(WrapOp(to), value) : value;
+    }
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (is_integer(k)) operands[k] = Emit(IntegerToNumberOp(DType::kFloat64), operands[k]);
+    }
+    const int value = Emit(BlockOpOf<T>(node), operands[0], operands[1], operands[2]);
+    return IsInteger(to) ? Emit(NumberToIntegerOp(to), value) : Rounded(to, value);
+  }
+
+  // Returns what is left of a number when it is stored as `dtype` and read again. A pass in doubles
+  // that holds an f32 between two nodes must give what the nodes give one by one: floor(x / y * z)
+  // at a whole number hangs on the last bit of the product.
   int Rounded(DType dtype, int value) {
     if constexpr (std::is_same_v<T, double>) {
-      if (dtype != kOwn && dtype != DType::kBool) return Emit(RoundOp(dtype), value);
+      if (dtype == DType::kFloat32) return Emit(RoundOp(dtype), value);
     }
     return value;
   }
@@ -224,17 +249,15 @@ class Compiler {
       const bool lies_so =
           input.form == PassInput::Form::kDense ||
           (input.form == PassInput::Form::kRepeat && input.repeat.period >= kLongPeriod);
-      if (lies_so && input.dtype == kOwn) pass_.register_of[input.value] = -1;
+      if (lies_so && LiesAsHeld<T>(input.dtype)) pass_.register_of[input.value] = -1;
     }
     for (const PassOutput& output : pass_.outputs) {
-      if (output.dtype == kOwn) pass_.register_of[output.value] = -1;
+      if (LiesAsHeld<T>(output.dtype)) pass_.register_of[output.value] = -1;
     }
     for (int& r : pass_.register_of) {
       if (r == 0) r = pass_.registers++;
     }
   }
-
-  static constexpr DType kOwn = std::is_same_v<T, float> ? DType::kFloat32 : DType::kFloat64;
 
   const GroupContext& context_;
   const size_t first_;

@@ -118,26 +118,23 @@ void FillRepeated(const T* src, int64_t period, int64_t phase, T* dst) {
   }
 }
 
+// What registers of T hold of elements of type E: an int64_t in the place of a double for integers.
+using Integer = int64_t __attribute__((may_alias));
+template <class T, class E>
+constexpr bool kHoldsInteger =
+    std::is_same_v<T, double>&& std::is_integral_v<E> && !std::is_same_v<E, bool>;
+
 template <class T>
 void Load(const Space& space, const PassInput& input, const void* data, int64_t start, int64_t n,
           T* dst) {
   WithType(input.dtype, [&](auto* type) {
-    Walk(space, input, static_cast<decltype(type)>(const_cast<void*>(data)), start, n, dst);
+    auto* const src = static_cast<decltype(type)>(const_cast<void*>(data));
+    if constexpr (kHoldsInteger<T, std::remove_pointer_t<decltype(type)>>) {
+      Walk(space, input, src, start, n, reinterpret_cast<Integer*>(dst));
+    } else {
+      Walk(space, input, src, start, n, dst);
+    }
   });
-}
-
-// Rounds as graph/tensor.h does: toward zero, to the nearest end when out of range, NaN to 0.
-template <class Int>
-Int Saturate(double value) {
-  if (value != value) return 0;
-  // As doubles the ends may round up to the first value that does not fit.
-  if (value >= static_cast<double>(std::numeric_limits<Int>::max())) {
-    return std::numeric_limits<Int>::max();
-  }
-  if (value <= static_cast<double>(std::numeric_limits<Int>::min())) {
-    return std::numeric_limits<Int>::min();
-  }
-  return static_cast<Int>(value);
 }
 
 template <class T>
@@ -148,8 +145,8 @@ void Store(DType dtype, const T* src, void* data, int64_t start, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
       if constexpr (std::is_same_v<Dst, bool>) {
         dst[i] = src[i] != 0;
-      } else if constexpr (std::is_integral_v<Dst>) {
-        dst[i] = Saturate<Dst>(static_cast<double>(src[i]));
+      } else if constexpr (kHoldsInteger<T, Dst>) {
+        dst[i] = static_cast<Dst>(reinterpret_cast<const Integer*>(src)[i]);
       } else {
         dst[i] = static_cast<Dst>(src[i]);
       }
@@ -168,11 +165,6 @@ void ClearPadding(const Space& s, T* data, int64_t begin, int64_t end) {
       std::fill(data + i + s.lanes_used, data + i + s.lanes, T(0));
     }
   }
-}
-
-template <class T>
-bool InMemory(DType dtype) {
-  return dtype == (std::is_same_v<T, float> ? DType::kFloat32 : DType::kFloat64);
 }
 
 // One worker's part of a pass.
@@ -238,7 +230,7 @@ class Worker {
       using Form = PassInput::Form;
       if (input.form == Form::kScalar || input.form == Form::kRepeat) continue;
       const void* data = DataOf(input);
-      if (input.form == PassInput::Form::kDense && InMemory<T>(input.dtype)) {
+      if (input.form == PassInput::Form::kDense && LiesAsHeld<T>(input.dtype)) {
         at_[input.value] = static_cast<T*>(const_cast<void*>(data)) + start;
       } else {
         Load(pass_.space, input, data, start, n, at_[input.value]);

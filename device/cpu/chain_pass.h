@@ -2,6 +2,7 @@
 // thread-safe for separate registers, pointers and outputs.
 #pragma once
 
+#include <type_traits>
 #include <vector>
 
 #include "device/cpu/block_ops.h"
@@ -49,8 +50,16 @@ struct PassOutput {
   int value = -1;
 };
 
+// True when memory holds elements of `dtype` as registers of T do: T itself, and int64_t where T is
+// double (block_ops.h).
+template <class T>
+bool LiesAsHeld(DType dtype) {
+  if (std::is_same_v<T, float>) return dtype == DType::kFloat32;
+  return dtype == DType::kFloat64 || dtype == DType::kInt64;
+}
+
 // Values are numbered: inputs first, then one per instruction. Each value has a register or, when
-// it is dense and of type T already, is used in memory.
+// it is dense and lies as held, is used in memory.
 template <class T>
 struct Instruction {
   BlockOp<T> op;

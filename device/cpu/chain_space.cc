@@ -116,7 +116,7 @@ std::optional<PassInput::Repeat> RepeatOf(const Space& space, const PassInput& i
 
 }  // namespace
 
-void SetForm(const Space& space, DType own, PassInput* input) {
+void SetForm(const Space& space, bool lies_so, PassInput* input) {
   using Form = PassInput::Form;
   int64_t stride = 1;
   bool dense = true, scalar = true;
@@ -126,10 +126,10 @@ void SetForm(const Space& space, DType own, PassInput* input) {
     stride *= space.dims[d];
   }
   const std::optional<PassInput::Repeat> repeat = RepeatOf(space, *input);
-  input->form = scalar                          ? Form::kScalar
-                : dense                         ? Form::kDense
-                : repeat && input->dtype == own ? Form::kRepeat
-                                                : Form::kWalk;
+  input->form = scalar              ? Form::kScalar
+                : dense             ? Form::kDense
+                : repeat && lies_so ? Form::kRepeat
+                                    : Form::kWalk;
   if (repeat) input->repeat = *repeat;
 }
 

@@ -24,8 +24,9 @@ StatusOr<std::vector<int64_t>> BlockedStrides(const Shape& shape, Layout layout,
 // Removes axes of size 1 and joins neighbouring axes that every input steps over evenly.
 void Collapse(Space* space, std::vector<PassInput>* inputs);
 
-// Sets the input's form and, for that form, repeat. Only elements of type `own` can repeat.
-void SetForm(const Space& space, DType own, PassInput* input);
+// Sets the input's form and, for that form, repeat. Only what `lies_so`, elements as registers hold
+// them, can repeat.
+void SetForm(const Space& space, bool lies_so, PassInput* input);
 
 // Returns a constant of `shape` (broadcast, right-aligned) in a blocked layout.
 Tensor PaddedConstant(const Tensor& value, const Shape& shape, int64_t block);

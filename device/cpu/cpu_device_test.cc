@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <chrono>
+#include <cstring>
 
 #include "base/testing/counting_new.h"
 #include "device/cpu/host.h"
@@ -186,6 +187,58 @@ TEST(CpuDevice, ChainsOfSeveralTypesRoundEachValue) {
   const char* const there_and_back = "b = cast(x) to=u8\noutput y = cast(b) to=f32\n";
   EXPECT_EQ(ResultFor(300.5F, there_and_back), 255);
   EXPECT_EQ(ResultFor(std::nanf(""), there_and_back), 0);
+}
+
+// Returns a tensor of integers of every size that the type has, of both signs.
+Tensor Integers(const TensorType& type, uint64_t seed) {
+  std::string bytes(static_cast<size_t>(type.Bytes()), '\0');
+  const auto width = static_cast<size_t>(SizeOf(type.dtype));
+  for (size_t i = 0; i < bytes.size(); i += width) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    const int64_t value = static_cast<int64_t>(seed) >> ((seed >> 8) % 64);
+    std::memcpy(&bytes[i], &value, width);
+  }
+  return Tensor::FromBytes(type, bytes);
+}
+
+// Integers are exact and wrap, alone and where a chain has numbers, too.
+TEST(CpuDevice, IntegersAreExact) {
+  const auto device = *OpenCpuDevice({.cores = 1});
+  const char* const kCases[] = {
+      "add(mul(x, y), sub(y, x))",
+      "div(x, y)",
+      "mod(x, y)",
+      "mod(x, y) fmod=1",
+      "max(min(x, y), const {0}[] {{3}})",
+      "clip(add(x, y)) min=-5 max=100",
+      "clip(x) min=-300 max=1e+30",
+      "clip(x) min=300",
+      "pad(x) pads=[0,1,0,1] value=300",
+      "where(greater(x, y), add(x, y), y)",
+      "cast(equal(max(x, y), x)) to={0}",
+      "cast(mul(cast(add(x, y)) to=f64, const f64[] {{0.37}})) to={0}",
+      "cast(cast(mul(x, y)) to=f32) to=i64",
+      "cast(cast(mul(x, y)) to=i16) to={0}",
+      "cast(cast(cast(x) to=bool) to=u32) to={0}",
+      "abs(sign(neg(relu(sub(x, y)))))",
+      "reduce_sum(mul(x, y)) axes=[1]",
+      "reduce_mean(x) axes=[0,1]",
+      "reduce_max(x) axes=[0]",
+      "add(x, slice(y) axes=[0] starts=[0] ends=[1] steps=[1])",
+  };
+  for (const char* type : {"i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8"}) {
+    for (const char* text : kCases) {
+      const std::string node = fmt::format(fmt::runtime(text), type);
+      Built built = BuildText(
+          *device,
+          fmt::format("input x {0}[5,37]\ninput y {0}[5,37]\noutput z = {1}\n", type, node), 1);
+      for (size_t i = 0; i < 2; ++i) built.inputs[i] = Integers(built.inputs[i].type(), 7 + i);
+      const auto expected = Evaluate(built.graph, built.inputs, *built.weights);
+      ASSERT_TRUE(expected.ok()) << ToString(expected.status());
+      ASSERT_TRUE(built.executable->Run(built.inputs, built.outputs).ok());
+      EXPECT_EQ((*expected)[0].bytes(), built.outputs[0].bytes()) << type << ": " << node;
+    }
+  }
 }
 
 // What works on blocks of 16 channels, and what refuses them.

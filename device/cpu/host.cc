@@ -21,7 +21,7 @@ constexpr int kMeasuringPolicy = 6;
 // deploy/devices/cpu.spec documents the same patterns.
 constexpr std::string_view kSpec = R"(
 name cpu
-dtypes f32,f16,bf16,f64,i64,i32,i16,i8,u8,bool
+dtypes f32,f16,bf16,f64,i64,i32,i16,i8,u64,u32,u16,u8,bool
 cores {cores}
 streams_max {cores}
 stream_cores 1

@@ -2,6 +2,7 @@
 // kept.
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "device/cpu/block_ops.h"
 #include "device/cpu/kernel.h"
@@ -91,13 +92,22 @@ class Reduce : public Kernel {
     }
   }
 
-  T Finish(double value) const {
-    return static_cast<T>(p_.is_mean ? value / static_cast<double>(p_.terms) : value);
+  // Sums of integers wrap at 64 bits.
+  static constexpr bool kIsInteger = std::is_integral_v<T>;
+  using Held = std::conditional_t<kIsInteger, int64_t, double>;
+  using Total = std::conditional_t<kIsInteger, uint64_t, double>;
+
+  T Finish(Total total) const {
+    if (kIsInteger && p_.terms == 0) return 0;
+    const auto value = static_cast<Held>(total);
+    return static_cast<T>(p_.is_mean ? value / static_cast<Held>(p_.terms) : value);
   }
 
   void One(const T* x, T* y) const {
     const FoldedAxis run = p_.folded.empty() ? FoldedAxis{1, 1} : p_.folded.back();
-    double sum = 0, most = -std::numeric_limits<double>::infinity();
+    Total sum = 0;
+    Held most = kIsInteger ? static_cast<Held>(std::numeric_limits<T>::min())
+                           : -std::numeric_limits<Held>::infinity();
     ForRuns(p_.folded.empty() ? 0 : p_.folded.size() - 1, [&](int64_t offset) {
       if constexpr (std::is_same_v<T, float>) {
         if (run.from == 1 && run.size > 0) {
@@ -107,8 +117,8 @@ class Reduce : public Kernel {
         }
       }
       for (int64_t i = 0; i < run.size; ++i) {
-        const auto value = static_cast<double>(x[offset + i * run.from]);
-        sum += value;
+        const auto value = static_cast<Held>(x[offset + i * run.from]);
+        sum += static_cast<Total>(value);
         most = std::max(most, value);
       }
     });

@@ -4,43 +4,151 @@
 #include <cstring>
 #include <optional>
 
-#include "graph/reference/evaluate_as.h"
+#include "graph/onnx/operators/operators.h"
 #include "graph/reference/reference.h"
+#include "graph/reference/walk.h"
 
 namespace ag {
 
 namespace {
 
-StatusOr<std::vector<Array<double>>> InputArrays(const Graph& graph,
-                                                 const std::vector<Tensor>& inputs) {
-  std::vector<Array<double>> arrays;
-  if (inputs.empty()) return arrays;  // Fine when nothing depends on one, else found later.
+Status CheckInputs(const Graph& graph, const std::vector<Tensor>& inputs) {
+  if (inputs.empty()) return OkStatus();  // Fine when nothing depends on one, else found later.
   if (inputs.size() != graph.inputs().size()) {
     return Err(StatusCode::kInvalidArgument, "expected {} inputs, got {}", graph.inputs().size(),
                inputs.size());
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorType& expected = graph.node(graph.inputs()[i]).outputs[0];
-    if (inputs[i].type() != expected) {
-      return Err(StatusCode::kInvalidArgument, "input '{}': expected {}, got {}",
-                 graph.input_name(i), expected.ToString(), inputs[i].type().ToString());
-    }
-    if (expected.dtype == DType::kString) {
-      arrays.emplace_back(expected.shape);  // Only opaque nodes, which do not run, read strings.
-    } else {
-      arrays.emplace_back(expected.shape, inputs[i].ToDoubles());
-    }
+    if (inputs[i].type() == expected) continue;
+    return Err(StatusCode::kInvalidArgument, "input '{}': expected {}, got {}", graph.input_name(i),
+               expected.ToString(), inputs[i].type().ToString());
   }
-  return arrays;
+  return OkStatus();
 }
 
-StatusOr<Array<double>> ConstantArray(const Node& node, const WeightSource& weights) {
+StatusOr<Tensor> ConstantTensor(const Node& node, const WeightSource& weights) {
   const TensorType& type = node.outputs[0];
   const std::string& bytes = node.constant->inline_bytes;
-  if (!bytes.empty()) return Array<double>(type.shape, Tensor::FromBytes(type, bytes).ToDoubles());
-  if (type.NumElements() == 0) return Array<double>(type.shape);
-  AG_LET(const Tensor tensor, weights.Get(node.constant->digest, type));
-  return Array<double>(type.shape, tensor.ToDoubles());
+  if (!bytes.empty()) return Tensor::FromBytes(type, bytes);
+  return ConstantOf(weights, node.constant->digest, type);
+}
+
+// Calls visit(element) with a zero of the C++ type of `dtype`. REQUIRES: an integer type or bool.
+template <class Visit>
+void WithInteger(DType dtype, Visit visit) {
+  switch (dtype) {
+    case DType::kInt64:
+      return visit(int64_t{});
+    case DType::kInt32:
+      return visit(int32_t{});
+    case DType::kInt16:
+      return visit(int16_t{});
+    case DType::kInt8:
+      return visit(int8_t{});
+    case DType::kUInt64:
+      return visit(uint64_t{});
+    case DType::kUInt32:
+      return visit(uint32_t{});
+    case DType::kUInt16:
+      return visit(uint16_t{});
+    case DType::kUInt8:
+    case DType::kBool:
+      return visit(uint8_t{});
+    default:
+      AG_CHECK(false);
+  }
+}
+
+bool HoldsWholes(DType dtype) { return IsInteger(dtype) || dtype == DType::kBool; }
+
+Array<Whole> WholesOf(const Tensor& tensor) {
+  Array<Whole> array(tensor.type().shape);
+  const bool is_bool = tensor.type().dtype == DType::kBool;
+  WithInteger(tensor.type().dtype, [&](auto element) {
+    const char* in = tensor.bytes().data();
+    for (Whole& value : array.values) {
+      std::memcpy(&element, in, sizeof element);  // Mapped blobs may have any address.
+      in += sizeof element;
+      value = Whole(is_bool ? element != 0 : element);
+    }
+  });
+  return array;
+}
+
+// Keeps the last bits of each value, as integers wrap.
+Tensor TensorOf(const TensorType& type, std::span<const Whole> values) {
+  Tensor tensor = Tensor::Zeros(type);
+  WithInteger(type.dtype, [&](auto element) {
+    using Element = decltype(element);
+    const std::span<Element> out = tensor.Mutable<Element>();
+    for (size_t i = 0; i < values.size(); ++i) out[i] = static_cast<Element>(values[i].value);
+  });
+  return tensor;
+}
+
+// Runs one kernel on numbers of type T.
+template <class T, class Read, class Write>
+StatusOr<std::vector<Tensor>> RunKernel(Kernel<T> kernel, const Node& node,
+                                        const internal::Operands<Tensor>& operands, int threads,
+                                        Read read, Write write) {
+  Arrays<T> arrays;
+  for (const Tensor* tensor : operands.values) arrays.push_back(read(*tensor));
+  absl::InlinedVector<const Array<T>*, 4> inputs;
+  for (const Array<T>& array : arrays) inputs.push_back(&array);
+  AG_LET(const Arrays<T> outputs,
+         kernel({.node = node, .types = operands.types, .inputs = inputs, .threads = threads}));
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    tensors.push_back(write(node.outputs[i], outputs[i].values));
+  }
+  return tensors;
+}
+
+// Returns the kernel that computes the node in integers, or null: it has other types as well, or
+// none.
+Kernel<Whole> IntegerKernelOf(const Node& node, std::span<const TensorType* const> types) {
+  const bool all =
+      std::ranges::all_of(types, [](const TensorType* t) { return HoldsWholes(t->dtype); }) &&
+      std::ranges::all_of(node.outputs, [](const TensorType& t) { return HoldsWholes(t.dtype); });
+  return all ? WholeKernelOf(node.op) : nullptr;
+}
+
+// Whether the node makes f32 or narrower numbers of integers that doubles do not hold: a rounding
+// on the way would be one too many.
+bool RoundsTwice(const Node& node, DType from) {
+  return node.op == OpKind::kCast && (from == DType::kInt64 || from == DType::kUInt64) &&
+         IsFloat(node.outputs[0].dtype) && node.outputs[0].dtype != DType::kFloat64;
+}
+
+// Returns each integer as the nearest float.
+Array<double> FloatsOf(const Tensor& tensor) {
+  const Array<Whole> wholes = WholesOf(tensor);
+  Array<double> array(wholes.shape);
+  for (size_t i = 0; i < array.values.size(); ++i) {
+    array.values[i] = static_cast<float>(wholes.values[i].value);
+  }
+  return array;
+}
+
+StatusOr<std::vector<Tensor>> RunNode(const Node& node, const internal::Operands<Tensor>& operands,
+                                      int threads) {
+  if (Has(node.op, kBarrier)) {
+    AG_LET(const KeptOperator kept, KeptOperator::Of(node));
+    std::vector<Tensor> inputs;
+    for (const Tensor* tensor : operands.values) inputs.push_back(*tensor);
+    return kept.Run(inputs, threads);
+  }
+  if (const Kernel<Whole> whole = IntegerKernelOf(node, operands.types); whole != nullptr) {
+    return RunKernel<Whole>(whole, node, operands, threads, WholesOf, TensorOf);
+  }
+  const bool as_floats = RoundsTwice(node, operands.types[0]->dtype);
+  const auto read = [as_floats](const Tensor& tensor) {
+    if (as_floats) return FloatsOf(tensor);
+    return Array<double>(tensor.type().shape, tensor.ToDoubles());
+  };
+  return RunKernel<double>(KernelOf<double>(node.op), node, operands, threads, read,
+                           Tensor::FromDoubles);
 }
 
 // What one operator reads, in doubles: a stored constant is converted row by row.
@@ -79,12 +187,8 @@ StatusOr<Operand> OperandOf(const Graph& graph, Edge edge, const TensorType& res
     AG_LET(operand.stored, Materialize(graph, edge, weights));
     return operand;
   }
-  const ConstantValue<double> constant = [&](NodeId id) {
-    return ConstantArray(graph.node(id), weights);
-  };
-  AG_LET(std::vector<Array<double>> values,
-         EvaluateEdgesAs<double>(graph, {&edge, 1}, {}, constant, {.rounds = true}));
-  operand.values = std::move(values[0]);
+  AG_LET(const Tensor value, Materialize(graph, edge, weights));
+  operand.values = Array<double>(operand.type.shape, value.ToDoubles());
   return operand;
 }
 
@@ -93,6 +197,8 @@ StatusOr<Operand> OperandOf(const Graph& graph, Edge edge, const TensorType& res
 bool GoesByRows(const Graph& graph, const Node& node) {
   const TensorType& result = node.outputs[0];
   if (!Has(node.op, kElementwise) || result.NumElements() <= kBlockElements) return false;
+  if (HoldsWholes(result.dtype)) return false;
+  if (RoundsTwice(node, graph.type(node.inputs[0]).dtype)) return false;
   return std::ranges::all_of(node.inputs, [&](const Edge& e) {
     const TensorType& type = graph.type(e);
     return type.NumElements() <= kBlockElements ||
@@ -139,23 +245,14 @@ StatusOr<std::vector<Tensor>> EvaluateEdges(const Graph& graph, std::span<const 
                                             const std::vector<Tensor>& inputs,
                                             const WeightSource& weights,
                                             const EvaluateOptions& options) {
-  for (const Edge& e : edges) {
-    if (graph.type(e).dtype != DType::kString) continue;
-    return Err(StatusCode::kUnimplemented, "node {}: strings have no reference values", e.node);
-  }
-  AG_LET(const std::vector<Array<double>> arrays, InputArrays(graph, inputs));
-  const ConstantValue<double> constant = [&](NodeId id) {
-    return ConstantArray(graph.node(id), weights);
+  AG_TRY(CheckInputs(graph, inputs));
+  internal::NodeValues<Tensor> of;
+  of.constant = [&](NodeId id) { return ConstantTensor(graph.node(id), weights); };
+  of.result = [&](const Node& node, const internal::Operands<Tensor>& operands) {
+    return RunNode(node, operands, options.threads);
   };
-  AG_LET(const std::vector<Array<double>> results,
-         EvaluateEdgesAs<double>(
-             graph, edges, arrays, constant,
-             {.threads = options.threads, .rounds = true, .on_node = options.on_node}));
-  std::vector<Tensor> tensors;
-  for (size_t i = 0; i < edges.size(); ++i) {
-    tensors.push_back(Tensor::FromDoubles(graph.type(edges[i]), results[i].values));
-  }
-  return tensors;
+  of.on_node = options.on_node;
+  return internal::GraphWalk<Tensor>(graph, inputs, std::move(of)).Run(edges);
 }
 
 StatusOr<std::vector<Tensor>> Evaluate(const Graph& graph, const std::vector<Tensor>& inputs,
@@ -169,12 +266,7 @@ StatusOr<std::vector<Tensor>> Evaluate(const Graph& graph, const std::vector<Ten
 StatusOr<Tensor> Materialize(const Graph& graph, Edge edge, const WeightSource& weights) {
   AG_CHECK(graph.is_constant(edge.node));
   const Node& node = graph.node(edge.node);
-  if (node.op == OpKind::kConstant) {  // As it is, also what a double could not hold.
-    const TensorType& type = node.outputs[0];
-    const std::string& bytes = node.constant->inline_bytes;
-    if (!bytes.empty()) return Tensor::FromBytes(type, bytes);
-    return ConstantOf(weights, node.constant->digest, type);
-  }
+  if (node.op == OpKind::kConstant) return ConstantTensor(node, weights);
   if (GoesByRows(graph, node)) return MaterializeByRows(graph, node, weights);
   AG_LET(std::vector<Tensor> tensors, EvaluateEdges(graph, {&edge, 1}, {}, weights));
   return tensors[0];

@@ -17,9 +17,10 @@ struct EvaluateOptions {
   std::function<Status(NodeId)> on_node;
 };
 
-// Returns every output of `graph`. Each node is computed in double precision and its results are
-// rounded to their dtypes, as ONNX says: a cast to an integer or a comparison that stands on an
-// edge then falls on the same side as in other runtimes. `inputs` has the order of graph.inputs().
+// Returns every output of `graph`. A node that computes integers from integers is exact, and wraps
+// as its type does. Any other is computed in double precision and its results are rounded to their
+// dtypes, as ONNX says: a cast to an integer or a comparison that stands on an edge then falls on
+// the same side as in other runtimes. `inputs` has the order of graph.inputs().
 // Values are freed after their last use. kInvalidArgument: an input has another type (the message
 // names it). kUnimplemented: an opaque node.
 StatusOr<std::vector<Tensor>> Evaluate(const Graph& graph, const std::vector<Tensor>& inputs,

@@ -1,6 +1,6 @@
-// Runs a graph on the reference kernels over any scalar of graph/reference/scalar.h: exact
-// arithmetic proves rules, double serves graph/reference/evaluate.h. Instantiated for double,
-// Rational and Residue. Thread-safe.
+// Runs a graph on the reference kernels over one scalar of graph/reference/scalar.h: exact
+// arithmetic proves rules. No value is rounded to its type. Instantiated for double, Rational and
+// Residue. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,6 @@ using ConstantValue = std::function<StatusOr<Array<T>>(NodeId)>;
 
 struct RunOptions {
   int threads = 1;
-  bool rounds = false;                    // Each node's results to their types; for doubles only.
   std::function<Status(NodeId)> on_node;  // Called after each node; an error ends the run.
 };
 

@@ -1,5 +1,6 @@
 #include "graph/reference/evaluate.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -165,6 +166,65 @@ TEST(EvaluateTest, ConstantsKeepWhatDoublesCannotHold) {
       ParseGraph("output \"y\" = const i64[1] {9223372036854775807}", &weights).value();
   EXPECT_EQ(Materialize(graph, graph.outputs()[0].edge, weights).value().As<int64_t>()[0],
             INT64_MAX);
+}
+
+// Returns the operator's values for two vectors of integers.
+template <class T>
+std::vector<T> OfIntegers(DType dtype, std::string_view op, std::vector<T> x, std::vector<T> y) {
+  const Graph graph =
+      ParseGraph(fmt::format("input x {0}[{1}]\ninput y {0}[{1}]\noutput \"z\" = {2}",
+                             DTypeName(dtype), x.size(), op))
+          .value();
+  const auto tensor = [&](const std::vector<T>& values) {
+    return Tensor::FromBytes(
+        {dtype, {static_cast<int64_t>(values.size())}},
+        {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
+  };
+  const Tensor z = Evaluate(graph, {tensor(x), tensor(y)}, MemoryWeights()).value()[0];
+  return {z.As<T>().begin(), z.As<T>().end()};
+}
+
+// What no double holds, and what wraps.
+TEST(EvaluateTest, IntegersAreExact) {
+  using I64 = std::vector<int64_t>;
+  using U64 = std::vector<uint64_t>;
+  constexpr int64_t kBig = (int64_t{1} << 53) + 1;
+  const auto i64 = [](std::string_view op, I64 x, I64 y) {
+    return OfIntegers<int64_t>(DType::kInt64, op, std::move(x), std::move(y));
+  };
+  EXPECT_EQ(i64("add(x, y)", {kBig, INT64_MAX}, {2, 1}), (I64{kBig + 2, INT64_MIN}));
+  EXPECT_EQ(i64("sub(x, y)", {kBig, INT64_MIN}, {1, 1}), (I64{kBig - 1, INT64_MAX}));
+  EXPECT_EQ(i64("mul(x, y)", {kBig, int64_t{1} << 62}, {3, 4}), (I64{3 * kBig, 0}));
+  EXPECT_EQ(i64("div(x, y)", {-kBig, INT64_MIN, 5}, {2, -1, 0}), (I64{-kBig / 2, INT64_MIN, 0}));
+  EXPECT_EQ(i64("mod(x, y)", {kBig, -kBig}, {kBig - 2, kBig - 2}), (I64{2, kBig - 4}));
+  EXPECT_EQ(i64("max(x, y)", {kBig}, {kBig - 1}), I64{kBig});
+  EXPECT_EQ(i64("where(less(y, x), x, y)", {kBig}, {kBig - 1}), I64{kBig});
+  EXPECT_EQ(i64("reduce_sum(add(x, y)) axes=[0] keepdims=1", {kBig, kBig, -1}, {0, 0, 0}),
+            I64{2 * kBig - 1});
+  EXPECT_EQ(i64("abs(neg(x))", {-kBig}, {0}), I64{kBig});
+  EXPECT_EQ(i64("cast(cast(x) to=f64) to=i64", {kBig}, {0}), I64{kBig - 1});  // Rounds to even.
+  EXPECT_EQ(i64("cast(cast(x) to=i8) to=i64", {300}, {0}), I64{44});
+  // As a double it would lie in the middle of two floats, and its last bit says which is nearer.
+  constexpr int64_t kFloatStep = int64_t{1} << 39;
+  constexpr int64_t kAboveMiddle = (int64_t{1} << 62) + kFloatStep / 2 + 1;
+  EXPECT_EQ(i64("cast(cast(x) to=f32) to=i64", {kAboveMiddle}, {0}),
+            I64{(int64_t{1} << 62) + kFloatStep});
+  EXPECT_EQ(i64("reduce_mean(x) axes=[0] keepdims=1", {INT64_MAX, INT64_MAX, 5}, {0, 0, 0}),
+            I64{1});
+  EXPECT_EQ(i64("reduce_mean(x) axes=[0] keepdims=1", {kBig, kBig, -3 * kBig}, {0, 0, 0}),
+            I64{-kBig / 3});
+  EXPECT_EQ(i64("clip(x) min=-1e+30 max=1e+30", {INT64_MIN, INT64_MAX}, {0, 0}),
+            (I64{INT64_MIN, INT64_MAX}));
+  EXPECT_EQ(OfIntegers<int8_t>(DType::kInt8, "clip(x) min=300", {-1}, {0}),
+            std::vector<int8_t>{127});
+  EXPECT_EQ(OfIntegers<uint8_t>(DType::kUInt8, "pad(x) pads=[1,0] value=300", {3}, {0}),
+            (std::vector<uint8_t>{255, 3}));
+  EXPECT_EQ(OfIntegers<uint64_t>(DType::kUInt64, "mul(x, y)", {UINT64_MAX}, {UINT64_MAX}), U64{1});
+  EXPECT_EQ(OfIntegers<uint64_t>(DType::kUInt64, "div(x, y)", {UINT64_MAX}, {3}),
+            U64{UINT64_MAX / 3});
+  EXPECT_EQ(OfIntegers<int32_t>(DType::kInt32, "mul(x, y)", {1 << 30}, {6}),
+            std::vector<int32_t>{INT32_MIN});
+  EXPECT_EQ(OfIntegers<uint8_t>(DType::kUInt8, "sub(x, y)", {3}, {5}), std::vector<uint8_t>{254});
 }
 
 TEST(EvaluateTest, RandomGraphsRun) {

@@ -17,7 +17,6 @@ namespace ag {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 enum Exactness { kExact, kRounded };  // kExact: rationals give the same numbers.
 
@@ -56,6 +55,7 @@ const KernelCase kCases[] = {
     {"mod takes the divisor's sign",
      "mod(const i64[3] {-7, 7, 7}, const i64[3] {3, -3, 3})",
      {2, -2, 1}},
+    {"mod by zero", "mod(const i64[2] {7, 0}, const i64[2] {0, 0})", {0, 0}, kRounded},
     {"fmod takes the dividend's sign",
      "mod(const f32[2] {-7, 7}, const f32[2] {3, -3}) fmod=1",
      {-1, 1}},

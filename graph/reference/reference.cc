@@ -1,5 +1,7 @@
 #include "graph/reference/reference.h"
 
+#include "graph/tensor.h"
+
 namespace ag {
 
 template <class T>
@@ -11,6 +13,55 @@ Kernel<T> KernelOf(OpKind op) {
 #undef OP
   };
   return kKernels[static_cast<size_t>(op)];
+}
+
+Kernel<Whole> WholeKernelOf(OpKind op) {
+  switch (op) {
+#define WHOLE(name)     \
+  case OpKind::k##name: \
+    return &internal::Ref##name<Whole>
+    WHOLE(Relu);
+    WHOLE(Neg);
+    WHOLE(Abs);
+    WHOLE(Sign);
+    WHOLE(Not);
+    WHOLE(Clip);
+    WHOLE(Cast);
+    WHOLE(Add);
+    WHOLE(Sub);
+    WHOLE(Mul);
+    WHOLE(Div);
+    WHOLE(Mod);
+    WHOLE(Min);
+    WHOLE(Max);
+    WHOLE(Equal);
+    WHOLE(Greater);
+    WHOLE(Less);
+    WHOLE(Where);
+    WHOLE(MatMul);
+    WHOLE(ReduceSum);
+    WHOLE(ReduceMean);
+    WHOLE(ReduceMax);
+    WHOLE(Concat);
+    WHOLE(Split);
+    WHOLE(Slice);
+    WHOLE(Transpose);
+    WHOLE(Reshape);
+    WHOLE(Expand);
+    WHOLE(Pad);
+    WHOLE(Gather);
+#undef WHOLE
+    default:
+      return nullptr;
+  }
+}
+
+Whole internal::NearestWhole(DType dtype, double number) {
+  if (dtype == DType::kUInt64) {
+    return Whole(Tensor::FromDoubles({dtype, {}}, {&number, 1}).As<uint64_t>()[0]);
+  }
+  RoundTo(dtype, {&number, 1});
+  return Whole(Tensor::FromDoubles({DType::kInt64, {}}, {&number, 1}).As<int64_t>()[0]);
 }
 
 template Kernel<double> KernelOf(OpKind op);

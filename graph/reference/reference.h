@@ -4,7 +4,7 @@
 // Pure functions; no result depends on KernelCall::threads.
 //
 // In double, integer types keep their meaning: division truncates toward zero, results are whole
-// numbers. Whole numbers are exact up to 2^53; wrap-around is not imitated.
+// numbers, exact up to 2^53. Kernels that compute integers from integers exist for Whole as well.
 #pragma once
 
 #include <span>
@@ -37,6 +37,9 @@ using Kernel = StatusOr<Arrays<T>> (*)(const KernelCall<T>&);
 template <class T>
 Kernel<T> KernelOf(OpKind op);
 
+// Returns the operator's kernel for integers of any type, or null where it has none.
+Kernel<Whole> WholeKernelOf(OpKind op);
+
 namespace internal {  // The kernels, with the names of graph/ops.def.
 #define OP(name, onnx, arity_min, arity_max, traits, attributes, shape_rule, kernel) \
   template <class T>                                                                 \
@@ -52,6 +55,19 @@ Arrays<T> One(Array<T> array) {
   return arrays;
 }
 
+// Returns the value that is nearest to the number, of those that the integer type has.
+Whole NearestWhole(DType dtype, double number);
+
+// Returns an attribute's number as a value of a node's type.
+template <class T>
+T Held(DType dtype, double number) {
+  if constexpr (std::is_same_v<T, Whole>) {
+    return NearestWhole(dtype, number);
+  } else {
+    return Scalar<T>::Of(number);
+  }
+}
+
 }  // namespace internal
 }  // namespace ag
 
@@ -60,3 +76,6 @@ Arrays<T> One(Array<T> array) {
   template StatusOr<Arrays<double>> name<double>(const KernelCall<double>&);       \
   template StatusOr<Arrays<Rational>> name<Rational>(const KernelCall<Rational>&); \
   template StatusOr<Arrays<Residue>> name<Residue>(const KernelCall<Residue>&)
+
+// Instantiates a kernel for integers of any type.
+#define AG_WHOLE_KERNEL(name) template StatusOr<Arrays<Whole>> name<Whole>(const KernelCall<Whole>&)

@@ -165,5 +165,16 @@ AG_KERNEL(RefMod);
 AG_KERNEL(RefGreater);
 AG_KERNEL(RefLess);
 AG_KERNEL(RefWhere);
+AG_WHOLE_KERNEL(RefAdd);
+AG_WHOLE_KERNEL(RefSub);
+AG_WHOLE_KERNEL(RefMul);
+AG_WHOLE_KERNEL(RefEqual);
+AG_WHOLE_KERNEL(RefDiv);
+AG_WHOLE_KERNEL(RefMod);
+AG_WHOLE_KERNEL(RefMin);
+AG_WHOLE_KERNEL(RefMax);
+AG_WHOLE_KERNEL(RefGreater);
+AG_WHOLE_KERNEL(RefLess);
+AG_WHOLE_KERNEL(RefWhere);
 
 }  // namespace ag::internal

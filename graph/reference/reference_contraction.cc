@@ -182,5 +182,6 @@ StatusOr<Arrays<T>> RefMatMul(const KernelCall<T>& call) {
 
 AG_KERNEL(RefConv);
 AG_KERNEL(RefMatMul);
+AG_WHOLE_KERNEL(RefMatMul);
 
 }  // namespace ag::internal

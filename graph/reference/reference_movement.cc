@@ -113,7 +113,7 @@ StatusOr<Arrays<T>> RefPad(const KernelCall<T>& call) {
   const Array<T>& in = call.in(0);
   const Ints& pads = call.node.IntList("pads");
   const std::string& mode = call.node.attributes->String("mode");
-  const T value = Scalar<T>::Of(call.node.Float("value"));
+  const T value = Held<T>(call.out_type().dtype, call.node.Float("value"));
   Array<T> out(call.out_type().shape);
   const Shape strides = StridesOf(in.shape);
   Shape at(out.shape.size(), 0);
@@ -164,5 +164,13 @@ AG_KERNEL(RefReshape);
 AG_KERNEL(RefExpand);
 AG_KERNEL(RefPad);
 AG_KERNEL(RefGather);
+AG_WHOLE_KERNEL(RefConcat);
+AG_WHOLE_KERNEL(RefSplit);
+AG_WHOLE_KERNEL(RefSlice);
+AG_WHOLE_KERNEL(RefTranspose);
+AG_WHOLE_KERNEL(RefReshape);
+AG_WHOLE_KERNEL(RefExpand);
+AG_WHOLE_KERNEL(RefPad);
+AG_WHOLE_KERNEL(RefGather);
 
 }  // namespace ag::internal

@@ -83,6 +83,13 @@ StatusOr<Arrays<T>> RefReduceMean(const KernelCall<T>& call) {
   Array<T> out = Sum(call);
   const T size = S::Of(static_cast<double>(count));
   const bool whole = IsInteger(call.out_type().dtype);
+  if constexpr (std::is_same_v<T, Whole>) {  // The sum wraps at 64 bits, as on devices.
+    const bool is_unsigned = call.out_type().dtype == DType::kUInt64;
+    for (T& value : out.values) {
+      value = is_unsigned ? Whole(static_cast<uint64_t>(value.value))
+                          : Whole(static_cast<int64_t>(value.value));
+    }
+  }
   for (T& value : out.values) value = whole ? S::Truncate(value / size) : value / size;
   return One(std::move(out));
 }
@@ -175,5 +182,8 @@ AG_KERNEL(RefSoftmax);
 AG_KERNEL(RefBatchNorm);
 AG_KERNEL(RefLayerNorm);
 AG_KERNEL(RefRmsNorm);
+AG_WHOLE_KERNEL(RefReduceSum);
+AG_WHOLE_KERNEL(RefReduceMean);
+AG_WHOLE_KERNEL(RefReduceMax);
 
 }  // namespace ag::internal

@@ -100,7 +100,8 @@ StatusOr<Arrays<T>> RefClip(const KernelCall<T>& call) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   const double min = call.node.Float("min"), max = call.node.Float("max");
   const bool from_below = min != -kInf, from_above = max != kInf;
-  const T low = S::Of(from_below ? min : 0), high = S::Of(from_above ? max : 0);
+  const DType dtype = call.out_type().dtype;
+  const T low = Held<T>(dtype, from_below ? min : 0), high = Held<T>(dtype, from_above ? max : 0);
   return Map<T>(call, [&](T v) {
     if constexpr (S::kOrdered) {
       if (from_below && S::Less(v, low)) v = low;
@@ -132,5 +133,12 @@ StatusOr<Arrays<T>> RefCast(const KernelCall<T>& call) {
 AG_KERNEL(RefGelu);
 AG_KERNEL(RefClip);
 AG_KERNEL(RefCast);
+AG_WHOLE_KERNEL(RefRelu);
+AG_WHOLE_KERNEL(RefNeg);
+AG_WHOLE_KERNEL(RefAbs);
+AG_WHOLE_KERNEL(RefSign);
+AG_WHOLE_KERNEL(RefNot);
+AG_WHOLE_KERNEL(RefClip);
+AG_WHOLE_KERNEL(RefCast);
 
 }  // namespace ag::internal

@@ -29,6 +29,12 @@ std::optional<int64_t> Scalar<double>::ToInt(double v) {
   return static_cast<int64_t>(v);
 }
 
+Whole Scalar<Whole>::Of(double v) {
+  if (v != v) return Whole();
+  constexpr double kEnd = 18446744073709551616.0;  // 2^64: every integer type lies below it.
+  return Whole(static_cast<__int128>(v < -kEnd ? -kEnd : v > kEnd ? kEnd : v));
+}
+
 namespace {
 
 using Int = __int128;

@@ -1,6 +1,6 @@
-// The numbers of reference kernels: double, exact rationals, and residues in a pair of prime
-// fields. Scalar<T> has the functions that kernels need beyond + - * /. Plain data and pure
-// functions.
+// The numbers of reference kernels: double, integers of any type, exact rationals, and residues in
+// a pair of prime fields. Scalar<T> has the functions that kernels need beyond + - * /. Plain data
+// and pure functions.
 //
 // An exact number can fail: a rational overflows 128 bits, or a division is by zero. It is then
 // *poisoned*; every result computed from it is poisoned too, and EvaluateAs reports a poisoned
@@ -58,6 +58,28 @@ Residue operator*(Residue a, Residue b);
 Residue operator/(Residue a, Residue b);
 bool operator==(Residue a, Residue b);  // Compares the p part; a poisoned value equals nothing.
 
+// A value of any integer type of ONNX, or of bool. Sums, differences and products wrap at 128 bits,
+// so their value in the type, which is its last bits, is right. Division by zero gives zero.
+struct Whole {
+  constexpr Whole() = default;
+  constexpr explicit Whole(__int128 value) : value(value) {}
+  __int128 value = 0;
+};
+inline Whole Wrapped(unsigned __int128 bits) { return Whole(static_cast<__int128>(bits)); }
+inline unsigned __int128 BitsOf(Whole v) { return static_cast<unsigned __int128>(v.value); }
+inline Whole operator+(Whole a, Whole b) { return Wrapped(BitsOf(a) + BitsOf(b)); }
+inline Whole operator-(Whole a, Whole b) { return Wrapped(BitsOf(a) - BitsOf(b)); }
+inline Whole operator-(Whole v) { return Whole() - v; }
+inline Whole operator*(Whole a, Whole b) { return Wrapped(BitsOf(a) * BitsOf(b)); }
+inline Whole operator/(Whole a, Whole b) {  // Toward zero.
+  return b.value == 0 ? Whole() : Whole(a.value / b.value);
+}
+inline Whole operator%(Whole a, Whole b) {  // With the sign of the dividend.
+  return b.value == 0 ? Whole() : Whole(a.value % b.value);
+}
+inline bool operator==(Whole a, Whole b) { return a.value == b.value; }
+inline bool operator<(Whole a, Whole b) { return a.value < b.value; }
+
 // The functions on numbers of type T. kOrdered: Less agrees with arithmetic, so relu and similar
 // functions may be computed. For residues, Less is a fixed total order without a meaning: it makes
 // max and min commutative, associative and idempotent, and comparisons consistent.
@@ -81,6 +103,22 @@ struct Scalar<double> {
   static double Modulo(double a, double b);     // With the sign of the divisor.
   static double Remainder(double a, double b);  // With the sign of the dividend, as C's fmod.
   static std::optional<int64_t> ToInt(double v);
+};
+
+template <>
+struct Scalar<Whole> {
+  static constexpr bool kOrdered = true;
+  static constexpr bool kExact = true;
+  static Whole Of(double v);  // Toward zero; beyond 64 bits the nearest end. NaN: 0.
+  static bool Poisoned(Whole) { return false; }
+  static bool Less(Whole a, Whole b) { return a < b; }
+  static Whole Truncate(Whole v) { return v; }
+  static Whole Modulo(Whole a, Whole b) {
+    const Whole rest = a % b;
+    return rest.value != 0 && (rest.value < 0) != (b.value < 0) ? rest + b : rest;
+  }
+  static Whole Remainder(Whole a, Whole b) { return a % b; }
+  static std::optional<int64_t> ToInt(Whole v) { return static_cast<int64_t>(v.value); }
 };
 
 // The shared part of Rational and Residue. A constant becomes the simplest fraction close to the

@@ -75,6 +75,20 @@ AG_ENTRY(chain)
 )");
 }
 
+TEST(Generate, WrapsIntegers) {
+  FirstGroup sum("input x i8[4]; input y i8[4]; output z = add(x, y)");
+  EXPECT_THAT(sum.Text("v4/128"),
+              testing::HasSubstr(
+                  "const long long v0 = (long long)(signed char)ag_add(ag_get(x0), ag_get(x1));"));
+  FirstGroup lowest("input x i64[4]; c = const i64[] {-9223372036854775808}; output y = mul(x, c)");
+  EXPECT_THAT(
+      lowest.Text("v2/128"),
+      testing::HasSubstr("const long long v0 = ag_mul(ag_get(x0), (-9223372036854775807ll - 1));"));
+  FirstGroup cast("input x f32[4]; output y = cast(x) to=u8");
+  EXPECT_THAT(cast.Text("v4/128"),
+              testing::HasSubstr("const long long v0 = ag_within(ag_whole(ag_get(x0)), 0, 255);"));
+}
+
 TEST(Generate, StoresWhatThePrecisionSaysAndReadsScalarsAsLiterals) {
   EXPECT_EQ(FirstGroup("input x f32[21]; c = const f32[] {0.5}; output y = sub(x, c)", "fp16")
                 .Text("v8/128"),

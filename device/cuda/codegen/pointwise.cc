@@ -18,13 +18,15 @@ Shape OperandShape(const Graph& graph, const Node& node, size_t index) {
 
 }  // namespace
 
-std::optional<double> ScalarOf(const Graph& graph, Edge edge) {
+std::optional<std::string> ScalarOf(const Graph& graph, Edge edge) {
   const Node& node = graph.node(edge.node);
   const TensorType& type = graph.type(edge);
   if (node.op != OpKind::kConstant || type.NumElements() != 1) return {};
   const std::string& bytes = node.constant->inline_bytes;
   if (static_cast<int64_t>(bytes.size()) != type.Bytes()) return {};
-  return Tensor::FromBytes(type, bytes).At(0);
+  const Tensor scalar = Tensor::FromBytes(type, bytes);
+  if (type.dtype == DType::kInt64) return IntegerLiteral(scalar.As<int64_t>()[0]);
+  return Literal(scalar.At(0), type.dtype);  // A double holds every other type's values.
 }
 
 StatusOr<Pointwise> Pointwise::Statements(const GroupContext& context, size_t first, size_t end) {
@@ -33,7 +35,8 @@ StatusOr<Pointwise> Pointwise::Statements(const GroupContext& context, size_t fi
     const Edge link{context.group.nodes[first - 1], 0};
     made.is_given_ = true;
     made.given_ = context.graph.type(link).dtype;
-    made.values_.emplace_back(link, "v");
+    const bool wraps = IsInteger(made.given_);  // It may be a sum of 64 bits.
+    made.values_.emplace_back(link, wraps ? Wrapped(made.given_, "v") : "v");
   }
   for (size_t i = first; i < end; ++i) {
     AG_TRY(made.AddNode(context, i), "{}", Info(context.node(i).op).name);
@@ -86,7 +89,7 @@ StatusOr<std::string> Pointwise::Value(const GroupContext& context, const Node& 
   const DType dtype = context.graph.type(edge).dtype;
   AG_TRY(StoredType(dtype));
   if (const auto scalar = ScalarOf(context.graph, edge); scalar && context.InputOf(edge) < 0) {
-    return Literal(*scalar, dtype);
+    return *scalar;
   }
   const Shape shape = OperandShape(context.graph, node, index);
   const auto same = std::ranges::find_if(

@@ -46,11 +46,15 @@ class Pointwise {
   std::vector<std::string> results_;                  // By output port.
 };
 
+// Returns what an integer type keeps of `value`, a name or call of type long long: the last bits.
+std::string Wrapped(DType dtype, const std::string& value);
+
 // Returns the value of one element-wise node as an expression of its operands' names or literals.
 StatusOr<std::string> PointwiseExpression(const Graph& graph, const Node& node,
                                           std::span<const std::string> operands);
 
-// Returns the only element of a constant whose bytes the graph carries; nothing for other edges.
-std::optional<double> ScalarOf(const Graph& graph, Edge edge);
+// Returns the only element of a constant whose bytes the graph carries as a literal; nothing for
+// other edges. REQUIRES: StoredType of its type is OK.
+std::optional<std::string> ScalarOf(const Graph& graph, Edge edge);
 
 }  // namespace ag::cuda

@@ -9,6 +9,29 @@
 namespace ag::cuda {
 namespace {
 
+// Returns the value that the integer type keeps of a number beyond its ends: the nearest.
+std::string Within(DType dtype, const std::string& value) {
+  const auto ends = [&](std::string_view low, std::string_view high) {
+    return fmt::format("ag_within({}, {}, {})", value, low, high);
+  };
+  switch (dtype) {
+    case DType::kInt32:
+      return ends("-2147483648ll", "2147483647ll");
+    case DType::kInt16:
+      return ends("-32768", "32767");
+    case DType::kInt8:
+      return ends("-128", "127");
+    case DType::kUInt32:
+      return ends("0", "4294967295ll");
+    case DType::kUInt16:
+      return ends("0", "65535");
+    case DType::kUInt8:
+      return ends("0", "255");
+    default:
+      return value;
+  }
+}
+
 // Returns x between bounds; the upper bound wins, as in ONNX.
 std::string Clip(const Node& node, const std::string& x, DType dtype) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -27,7 +50,8 @@ std::string Cast(DType from, DType to, const std::string& x) {
     if (to == DType::kBFloat16) return fmt::format("ag_rounded<ag_bf16>({})", wide);
     return wide;
   }
-  return IsFloat(from) ? fmt::format("ag_whole({})", x) : fmt::format("(long long){}", x);
+  if (IsFloat(from)) return Within(to, fmt::format("ag_whole({})", x));
+  return from == DType::kBool ? fmt::format("(long long){}", x) : Wrapped(to, x);
 }
 
 // Writes squares and cubes as products; other powers use the general function.
@@ -35,7 +59,30 @@ std::string Power(const Node& node, const std::string& x, const std::string& exp
   const DType dtype = node.outputs[0].dtype;
   if (IsFloat(dtype) && exponent == Literal(2, dtype)) return fmt::format("{0} * {0}", x);
   if (IsFloat(dtype) && exponent == Literal(3, dtype)) return fmt::format("{0} * {0} * {0}", x);
-  return fmt::format("ag_power({}, {})", x, exponent);
+  const std::string power = fmt::format("ag_power({}, {})", x, exponent);
+  return IsFloat(dtype) ? power : Within(dtype, power);
+}
+
+// Returns the value of an operator of integers that wraps; nothing for others.
+std::string IntegerExpression(const Node& node, std::span<const std::string> x) {
+  switch (node.op) {
+    case OpKind::kAdd:
+      return fmt::format("ag_add({}, {})", x[0], x[1]);
+    case OpKind::kSub:
+      return fmt::format("ag_sub({}, {})", x[0], x[1]);
+    case OpKind::kMul:
+      return fmt::format("ag_mul({}, {})", x[0], x[1]);
+    case OpKind::kDiv:
+      return fmt::format("ag_div({}, {})", x[0], x[1]);
+    case OpKind::kNeg:
+      return fmt::format("ag_sub(0, {})", x[0]);
+    case OpKind::kAbs:
+      return fmt::format("Abs({})", x[0]);
+    case OpKind::kClip:
+      return Clip(node, x[0], node.outputs[0].dtype);
+    default:
+      return "";
+  }
 }
 
 // Returns the call of the operator's function of graph/functions.def. `from`: the operands' type.
@@ -50,8 +97,17 @@ std::string Function(const Node& node, std::span<const std::string> x, DType fro
 
 }  // namespace
 
+std::string Wrapped(DType dtype, const std::string& value) {
+  if (dtype == DType::kInt64) return value;
+  return fmt::format("(long long)({}){}", *StoredType(dtype), value);
+}
+
 StatusOr<std::string> PointwiseExpression(const Graph& graph, const Node& node,
                                           std::span<const std::string> x) {
+  if (const DType dtype = node.outputs[0].dtype; IsInteger(dtype)) {
+    const std::string value = IntegerExpression(node, x);
+    if (!value.empty()) return Wrapped(dtype, value);
+  }
   if (node.op == OpKind::kAdd) return fmt::format("{} + {}", x[0], x[1]);
   if (node.op == OpKind::kSub) return fmt::format("{} - {}", x[0], x[1]);
   if (node.op == OpKind::kMul) return fmt::format("{} * {}", x[0], x[1]);

@@ -25,8 +25,9 @@ struct ReduceProblem {
   }
   std::string Finished(const std::string& value) const {
     if (op != OpKind::kReduceMean) return value;
-    return fmt::format("ag_div({}, {})", value,
-                       Literal(static_cast<double>(folded.Count()), dtype));
+    const std::string count = IsFloat(dtype) ? Literal(static_cast<double>(folded.Count()), dtype)
+                                             : IntegerLiteral(folded.Count());
+    return fmt::format("ag_div({}, {})", value, count);
   }
   // Returns the type for positions in kept and folded axes together.
   std::string Index() const {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "graph/tensor.h"
 
 namespace ag::cuda {
 
@@ -53,9 +54,18 @@ std::string Bracketed(std::string literal) {
 
 }  // namespace
 
+std::string IntegerLiteral(int64_t value) {
+  // C++ has no literal of the lowest one.
+  if (value == INT64_MIN) return "(-9223372036854775807ll - 1)";
+  return Bracketed(fmt::format("{}ll", value));
+}
+
 std::string Literal(double value, DType dtype) {
   if (dtype == DType::kBool) return value != 0 ? "true" : "false";
-  if (!IsFloat(dtype)) return Bracketed(fmt::format("{}ll", static_cast<int64_t>(value)));
+  if (!IsFloat(dtype)) {
+    RoundTo(dtype, {&value, 1});
+    return IntegerLiteral(Tensor::FromDoubles({DType::kInt64, {}}, {&value, 1}).As<int64_t>()[0]);
+  }
   const bool is_double = dtype == DType::kFloat64;
   if (!is_double) value = static_cast<float>(value);
   if (std::isnan(value)) return is_double ? "(double)ag_nan()" : "ag_nan()";

@@ -15,7 +15,9 @@ StatusOr<std::string_view> StoredType(DType dtype);
 // is OK.
 std::string_view ComputedType(DType dtype);
 
-// Returns `value` as a literal of the computed type: "0.5f", "3ll", "true".
+// Returns `value` as a literal of the computed type: "0.5f", "3ll", "true". Of an integer type it
+// is the value that the type has for it (Tensor::FromDoubles).
 std::string Literal(double value, DType dtype);
+std::string IntegerLiteral(int64_t value);
 
 }  // namespace ag::cuda

@@ -127,8 +127,8 @@ Status ImportPlain(OpKind op, NodeImport& node) {
   return node.Out(values[0]);
 }
 
-// Whether the node calculates with integers of 8 or 16 bits, or without a sign: ONNX's results wrap
-// around, while the IR computes in double precision and saturates.
+// Whether the node calculates with integers of 8 or 16 bits, or without a sign, which wrap around
+// in ordinary models: rules hold only for integers that do not.
 bool WrapsAround(const NodeImport& node) {
   static constexpr std::string_view kNames[] = {"Add",
                                                 "Sub",

@@ -78,6 +78,11 @@ const ImportCase kPlain[] = {
      "input x f32[2]\n output \"y\" = clip(x) max=6"},
     {"clip by values", 17, "g (float[2] x, float lo) => (float[2] y) { y = Clip(x, lo) }",
      "input x f32[2]\n input lo f32[]\n output \"y\" = max(x, lo)"},
+    {"clip by what no double holds", 17,
+     "g (int64[2] x) => (int64[2] y) <int64 lo = {1}, int64 hi = {9007199254740993}> "
+     "{ y = Clip(x, lo, hi) }",
+     "input x i64[2]\n lo = const i64[] {1}\n hi = const i64[] {9007199254740993}\n"
+     "output \"y\" = min(max(x, lo), hi)"},
     {"pow casts", 17, "g (float[2] x) => (float[2] y) <int64 two = {2}> { y = Pow(x, two) }",
      "input x f32[2]\n two = const f32[] {2}\n output \"y\" = pow(x, two)"},
     {"greater or equal", 17,

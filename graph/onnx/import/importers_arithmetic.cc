@@ -86,7 +86,7 @@ Status ImportMatMul(NodeImport& node) {
   return node.Out(value);
 }
 
-// Known bounds become attributes, other bounds become max and min.
+// Known bounds become attributes, others max and min.
 Status ImportClip(NodeImport& node) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   double bounds[2] = {-kInfinity, kInfinity};
@@ -94,22 +94,31 @@ Status ImportClip(NodeImport& node) {
     bounds[0] = node.Float("min", bounds[0]);
     bounds[1] = node.Float("max", bounds[1]);
   }
-  ValueId value = node.In(0);
+  bool all_known = true;
   for (size_t i = 1; i <= 2; ++i) {
     if (!node.Has(i)) continue;
-    if (node.Type(node.In(i)).dtype != node.Type(value).dtype) {
+    if (node.Type(node.In(i)).dtype != node.Type(node.In(0)).dtype) {
       return Err(StatusCode::kInvalidArgument, "element types differ: {} and {}",
-                 DTypeName(node.Type(value).dtype), DTypeName(node.Type(node.In(i)).dtype));
+                 DTypeName(node.Type(node.In(0)).dtype), DTypeName(node.Type(node.In(i)).dtype));
     }
-    if (node.Known(node.In(i)) == nullptr) {
-      AG_LET(value, node.Emit(i == 1 ? OpKind::kMax : OpKind::kMin, {value, node.In(i)}));
-      continue;
+    const StatusOr<double> bound = node.KnownScalar(i);
+    if (bound.ok()) {
+      bounds[i - 1] = *bound;
+    } else if (bound.status().code() == StatusCode::kUnimplemented) {
+      all_known = false;
+    } else {
+      return bound.status();
     }
-    AG_LET(bounds[i - 1], node.KnownScalar(i));
   }
-  if (bounds[0] == -kInfinity && bounds[1] == kInfinity) {
+  ValueId value = node.In(0);
+  if (!all_known) {
+    for (size_t i = 1; i <= 2; ++i) {
+      if (!node.Has(i)) continue;
+      AG_LET(value, node.Emit(i == 1 ? OpKind::kMax : OpKind::kMin, {value, node.In(i)}));
+    }
     return node.Out(value);
   }
+  if (bounds[0] == -kInfinity && bounds[1] == kInfinity) return node.Out(value);
   return node.Out(node.Emit(OpKind::kClip, {value}, {{"min", bounds[0]}, {"max", bounds[1]}}));
 }
 

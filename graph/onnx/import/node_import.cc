@@ -53,7 +53,12 @@ StatusOr<double> NodeImport::KnownScalar(size_t i) const {
     return Err(StatusCode::kInvalidArgument, "input {}: expected one number, got {}", i,
                tensor->type().ToString());
   }
-  return tensor->At(0);
+  const double value = tensor->At(0);
+  if (IsInteger(tensor->type().dtype) &&
+      Tensor::FromDoubles(tensor->type(), {&value, 1}).bytes() != tensor->bytes()) {
+    return Err(StatusCode::kUnimplemented, "input {}: an integer that no double holds", i);
+  }
+  return value;
 }
 
 StatusOr<int64_t> NodeImport::KnownInt(size_t i) const {

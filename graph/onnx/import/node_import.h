@@ -37,7 +37,8 @@ class NodeImport : public NodeAttributes {
   StatusOr<Ints> KnownInts(size_t i) const;
   StatusOr<int64_t> KnownInt(size_t i) const;                // The same for one.
   StatusOr<std::vector<float>> KnownFloats(size_t i) const;  // The same for f32.
-  StatusOr<double> KnownScalar(size_t i) const;  // The same for one number or bool of any type.
+  // The same for one number or bool of any type. kUnimplemented: no double holds it, too.
+  StatusOr<double> KnownScalar(size_t i) const;
 
   // New values.
   StatusOr<ValueId> Emit(OpKind op, std::initializer_list<ValueId> inputs,

@@ -76,9 +76,15 @@ Placing PlacingIn(const TensorType& stored, Layout layout) {
 // elsewhere NaN, which must not reach a result (outside of tests it is zero).
 enum class Between : uint8_t { kZero = 0, kNan = 0xff };
 
+// Returns the tensor's values as another type has them; the same type keeps what no double holds.
+Tensor Converted(const Tensor& tensor, DType to) {
+  if (tensor.type().dtype == to) return tensor;
+  return Tensor::FromDoubles({to, tensor.type().shape}, tensor.ToDoubles());
+}
+
 // Returns a plain tensor's elements in another type and placing.
 GuardedBuffer Packed(const Tensor& tensor, DType stored, const Placing& placing, Between between) {
-  const Tensor converted = Tensor::FromDoubles({stored, tensor.type().shape}, tensor.ToDoubles());
+  const Tensor converted = Converted(tensor, stored);
   GuardedBuffer buffer(placing.bytes);
   std::fill_n(buffer.data(), placing.bytes, static_cast<uint8_t>(between));
   const Sizes& strides = placing.strides;
@@ -96,17 +102,17 @@ GuardedBuffer Packed(const Tensor& tensor, DType stored, const Placing& placing,
 StatusOr<Tensor> Unpacked(const GuardedBuffer& buffer, const TensorType& type, DType stored,
                           const Placing& placing) {
   const int64_t size = SizeOf(stored);
-  const Tensor raw = Tensor::FromBytes({stored, {placing.bytes / size}}, buffer.bytes());
-  Tensor plain = Tensor::Zeros(type);
+  Tensor plain = Tensor::Zeros({stored, type.shape});
   std::string padding(buffer.bytes());
   const Sizes& strides = placing.strides;
   Walker<1> walker(type.shape, {Shape(strides.begin(), strides.end())});
   for (int64_t i = 0; i < type.NumElements(); ++i, walker.Next()) {
-    plain.Put(i, raw.At(walker.offset(0)));
+    std::memcpy(plain.Mutable<char>().data() + i * size,
+                buffer.bytes().data() + walker.offset(0) * size, static_cast<size_t>(size));
     padding.replace(walker.offset(0) * size, size, size, '\0');
   }
   const auto wrong = padding.find_first_not_of('\0');
-  if (wrong == std::string::npos) return plain;
+  if (wrong == std::string::npos) return Converted(plain, type.dtype);
   return Err(StatusCode::kInternal, "byte {} of the padding is not zero", wrong);
 }
 
@@ -188,6 +194,23 @@ class GroupRun {
   std::array<std::vector<GuardedBuffer>, 4> buffers_;  // By GeneratedArgument::Kind.
 };
 
+std::string ElementOf(const Tensor& tensor, size_t i) {
+  if (tensor.type().dtype == DType::kInt64) return fmt::format("{}", tensor.As<int64_t>()[i]);
+  return fmt::format("{}", tensor.At(static_cast<int64_t>(i)));
+}
+
+// Compares every bit: doubles do not hold all integers.
+Status CompareIntegers(const Tensor& expected, const Tensor& actual) {
+  const std::string_view a = expected.bytes(), b = actual.bytes();
+  const auto size = static_cast<size_t>(SizeOf(expected.type().dtype));
+  for (size_t i = 0; i < a.size() / size; ++i) {
+    if (a.substr(i * size, size) == b.substr(i * size, size)) continue;
+    return Err(StatusCode::kInternal, "{}: element {}: expected {}, got {}",
+               expected.type().ToString(), i, ElementOf(expected, i), ElementOf(actual, i));
+  }
+  return OkStatus();
+}
+
 Status RunOne(const GroupCheck& check, HostModule* module, const std::string& prefix) {
   AG_LET(GroupRun run, GroupRun::Prepare(check));
   AG_TRY(run.Run(module, prefix));
@@ -197,6 +220,7 @@ Status RunOne(const GroupCheck& check, HostModule* module, const std::string& pr
 }  // namespace
 
 Status CompareTensors(const Tensor& expected, const Tensor& actual, Precision precision) {
+  if (IsInteger(expected.type().dtype)) return CompareIntegers(expected, actual);
   double tolerance = 2e-5;
   if (precision == Precision::kFp16 || precision == Precision::kTf32) tolerance = 2e-3;
   if (precision == Precision::kBf16) tolerance = 2e-2;
@@ -226,8 +250,7 @@ StatusOr<std::vector<GroupCheck>> ChecksOf(const std::string& name, const GroupP
     const Tensor values = RandomTensor(type, 5 + check.inputs.size());
     // The kernel reads rounded values, so the reference gets the same.
     const DType stored = StoredDType(type.dtype, precision);
-    const Tensor rounded = Tensor::FromDoubles({stored, type.shape}, values.ToDoubles());
-    check.inputs.push_back(Tensor::FromDoubles(type, rounded.ToDoubles()));
+    check.inputs.push_back(Converted(Converted(values, stored), type.dtype));
   }
   AG_LET(check.expected, Evaluate(check.graph, check.inputs, *check.weights));
   const GroupContext context{check.graph, check.group, precision, chip};
