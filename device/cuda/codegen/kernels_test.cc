@@ -67,6 +67,7 @@ TEST_F(Kernels, ComputeAsTheReferenceInTf32) { RunAll(Precision::kTf32, false); 
 // Products of several odd tiles in both directions, with the cuts of small and large chips.
 constexpr std::string_view kProducts[] = {
     "input x f32[130,200]; w = const f32[200,151] seed 1; output y = relu(matmul(x, w))",
+    // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one graph in two lines.
     "input r f32[70,136]; input x f32[70,256]; w = const f32[256,136] seed 1; b = const f32[136] "
     "seed 2; output y = add(add(matmul(x, w), b), r)",
     "input x f32[3,9,1100]; w = const f32[1100,40] seed 1; output y = matmul(x, w)",
@@ -114,6 +115,7 @@ TEST_F(Kernels, ComputeProductsInEveryCut) {
 constexpr std::string_view kPadded[] = {
     "input x f32[2,11,3,5]; input r f32[2,11,3,5]; output y = sigmoid(add(exp(x), r))",
     "input x f32[2,11,3,5]; input s f32[2,11,1,1]; output y = div(x, s)",
+    // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one graph in two lines.
     "input x f32[1,3,4,4]; c = const f32[3,1,1] seed 1; output y = exp(x); output z = "
     "hard_sigmoid(add(x, c))",
     "input x f32[1,42,3,3]; s = const f32[42] seed 1; h = const f32[42] seed 2; m = const f32[42] "
@@ -185,6 +187,7 @@ constexpr std::string_view kOthers[] = {
     "input x f32[1,24,5,5]; input s f32[1,24,1,1]; output y = swish(mul(x, s))",
     "input x i64[37]; output y = mod(cast(x) to=i32, cast(x) to=i32)",
     "input x f32[37,53]; output y = transpose(x) perm=[1,0]",
+    // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one graph in two lines.
     "input x f32[2,6,5,16]; output y = transpose(x) perm=[0,2,1,3]; output z = transpose(x) "
     "perm=[3,1,0,2]",
     "input x f32[5,300]; output y = reduce_mean(x) axes=[1]; output z = reduce_max(x) axes=[0]",
