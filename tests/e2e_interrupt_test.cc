@@ -141,6 +141,23 @@ TEST(Interrupt, ASecondCtrlCEndsAtOnce) {
   EXPECT_FALSE(FileExists(out));
 }
 
+bool EndsSoon(Background& process) {
+  return Eventually([&] { return !process.Running(); }, 2);
+}
+
+// A rule may take hours.
+TEST(Interrupt, CtrlCInsideARule) {
+  const Alone place;
+  const std::string file = place.Write("a.rules", "r [exact]: relu(relu(x)) => relu(x)\n");
+  Background cli = place.CliInBackground(
+      {"rules", "verify", file, "--instances", "1000000000", "--no-cache"}, "cli.log");
+  ASSERT_FALSE(EndsSoon(cli)) << cli.Log();
+  cli.Signal(SIGINT);
+  EXPECT_TRUE(EndsSoon(cli)) << cli.Log();
+  EXPECT_EQ(cli.Wait(), 130);
+  EXPECT_EQ(cli.Log(), "autograph: interrupted\n");
+}
+
 TEST(Interrupt, ASecondCtrlCEmbeddedLeavesNoChild) {
   const Alone place;
   const std::string model = place.Zoo("tiny_nasnet"), out = place.path("out.onnx");

@@ -132,7 +132,9 @@ StatusOr<int> RunRulesVerify(Context& context, const RulesFlags& flags) {
   AG_LET(const RuleSet rules, LoadRules(flags.file));
   CatchStopSignals();
   const Nanos begin = RealClock().Now();
-  const VerifyOptions options{.instances_min = flags.instances, .seed = flags.seed};
+  const VerifyOptions options{.instances_min = flags.instances, .seed = flags.seed, .stop = [] {
+                                return StopSignal() != 0;
+                              }};
   VerdictCache cache(context.flags().data_dir);
   const VerifyWork work = Divide(rules, cache, options, !flags.no_cache);
   AG_TRY(CheckTypes(work.open));
@@ -148,7 +150,6 @@ StatusOr<int> RunRulesVerify(Context& context, const RulesFlags& flags) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int jobs = flags.jobs > 0 ? flags.jobs : cores;
   VerifyAll(work.open, options, jobs, [&](const Rule& rule, const VerifyReport& report) {
-    if (StopSignal() != 0) return false;
     printer.Add(rule, report, /*cached=*/false);
     cache.Add(rule, options, report);
     ++next;

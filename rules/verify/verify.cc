@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,7 +22,8 @@ namespace {
 // Most samples fit, and each takes tens of microseconds. A rule without enough instances after this
 // many samples per instance has guards that no sample satisfies: a fault of the rule or of the
 // generator.
-constexpr int kSamplesPerInstance = 2000;
+constexpr int64_t kSamplesPerInstance = 2000;
+constexpr int64_t kSamplesMax = std::numeric_limits<int>::max();
 // The first refused case is seldom small, so this many small samples are tried for a better start.
 constexpr int kSmallerStarts = 300;
 constexpr int64_t kElementsMax = 20'000;
@@ -37,6 +39,8 @@ constexpr int kDriftSamples = 100;
 // large because guards seldom are so: a class that passes a hundred times less often still comes
 // up.
 constexpr int kExpectedToPass = 500;
+
+bool IsStopped(const VerifyOptions& options) { return options.stop != nullptr && options.stop(); }
 
 class Verifier {
  public:
@@ -55,8 +59,10 @@ class Verifier {
   VerifyReport Run() {
     report_.rule = rule_.name;
     const int scarce = options_.scarce_samples_max;
-    const int samples_max = options_.instances_min * kSamplesPerInstance;
+    const auto samples_max = static_cast<int>(
+        std::min(int64_t{options_.instances_min} * kSamplesPerInstance, kSamplesMax));
     for (int sample = 0; sample < samples_max && !failing_.has_value(); ++sample) {
+      if (IsStopped(options_)) return Stopped();
       const bool enough = report_.instances >= options_.instances_min;
       if (enough && (open_.empty() || sample >= options_.class_samples_max)) break;
       if (!enough && scarce > 0 && sample >= scarce) break;
@@ -69,6 +75,13 @@ class Verifier {
   }
 
  private:
+  VerifyReport Stopped() const {
+    VerifyReport report;
+    report.rule = rule_.name;
+    report.stopped = true;
+    return report;
+  }
+
   uint64_t Mix(uint64_t sample) const { return options_.seed * 0x9e3779b97f4a7c15ull + sample; }
 
   // Sizes go from small to large, again and again, and grow when small shapes give too few
@@ -271,7 +284,8 @@ void VerifyAll(const std::vector<const Rule*>& rules, const VerifyOptions& optio
   std::atomic<size_t> next{0};
   const auto work = [&] {
     for (size_t i = next++; i < rules.size(); i = next++) {
-      if (!reports.Add(i, Verify(*rules[i], options))) return;
+      VerifyReport report = Verify(*rules[i], options);
+      if (report.stopped || !reports.Add(i, std::move(report))) return;
     }
   };
   std::vector<std::jthread> threads;
@@ -326,6 +340,7 @@ Status RequireVerified(const RuleSet& rules, const VerifyOptions& options) {
     return false;
   };
   VerifyAll(open, options, /*jobs=*/2, take);
+  if (refused.ok() && IsStopped(options)) return Err(StatusCode::kCancelled, "interrupted");
   return refused;
 }
 

@@ -28,11 +28,15 @@ struct VerifyOptions {
   int scarce_samples_max = 0;
   // Whether a refusal has the smallest case that was found; else it says "differs".
   bool explain = true;
+  // Asked between samples, by every thread; null: never. Once true it stays true, and what is in
+  // hand is given up.
+  std::function<bool()> stop = nullptr;
 };
 
 struct VerifyReport {
   std::string rule;
   bool proved = false;
+  bool stopped = false;  // VerifyOptions::stop ended it: it is neither proved nor refused.
   int instances = 0;
   // Classes of instance (group > 1, ...), with the number of instances in which the rule matched
   // one.
@@ -56,7 +60,7 @@ struct VerifyReport {
 VerifyReport Verify(const Rule& rule, const VerifyOptions& options = {});
 
 // Verifies the rules on `jobs` threads. Calls `done` for each, in the order of `rules`, by one
-// thread at a time; when it returns false, the others are skipped.
+// thread at a time; when it returns false, or VerifyOptions::stop true, the others are skipped.
 void VerifyAll(const std::vector<const Rule*>& rules, const VerifyOptions& options, int jobs,
                const std::function<bool(const Rule&, VerifyReport)>& done);
 
@@ -67,7 +71,7 @@ Status CheckTypes(const std::vector<const Rule*>& rules);
 
 // Checks a set before anything is rewritten by it. kInvalidArgument: as CheckTypes.
 // kFailedPrecondition, with the counter-example: a rule is not in the built-in verdicts and was not
-// proved now.
+// proved now. kCancelled: VerifyOptions::stop.
 Status RequireVerified(const RuleSet& rules, const VerifyOptions& options = {});
 
 }  // namespace ag

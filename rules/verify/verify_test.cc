@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 
 #include "base/file.h"
@@ -103,6 +104,22 @@ TEST(Verify, AllOnSeveralThreadsIsTheSameInTheSameOrder) {
   });
   ASSERT_EQ(names.size(), 20u);
   for (size_t i = 0; i < names.size(); ++i) EXPECT_EQ(names[i], rules[i]->name);
+}
+
+TEST(Verify, StopsInsideARule) {
+  std::atomic<int> asked = 0;
+  const VerifyOptions options{.instances_min = 2'000'000, .stop = [&] { return ++asked > 50; }};
+  const Rule rule = ParsedRule("r [exact]: relu(relu(x)) => relu(x)");
+  const VerifyReport report = Verify(rule, options);
+  EXPECT_TRUE(report.stopped);
+  EXPECT_FALSE(report.proved);
+  EXPECT_EQ(report.counter_example, "");
+  EXPECT_EQ(asked, 51);
+
+  VerifyAll({&rule, &rule, &rule}, options, 2, [](const Rule&, const VerifyReport& done) {
+    ADD_FAILURE() << done.rule << " was not done";
+    return true;
+  });
 }
 
 TEST(Verify, SeesTheCasesThatCatchOthers) {
