@@ -39,9 +39,9 @@ class Agent {
   // closes the stream.
   void Stop(bool drain = false);
 
-  // Returns OK when the device serves, else kUnavailable with the reason.
+  // Returns OK when the device serves, kFailedPrecondition while it is opened for the first time,
+  // else kUnavailable with the reason.
   Status health() const;
-  bool starting() const;  // The device is not open yet.
 
  private:
   class Impl;

@@ -73,7 +73,6 @@ class Agent::Impl {
   }
 
   Status health() const { return state_.health(); }
-  bool starting() const { return state_.starting(); }
 
  private:
   // The stream's thread: connects, exchanges states, connects again.
@@ -310,7 +309,5 @@ Agent::Agent(std::shared_ptr<grpc::Channel> channel, AgentOptions options, Clock
 Agent::~Agent() = default;
 void Agent::Stop(bool drain) { impl_->Stop(drain); }
 Status Agent::health() const { return impl_->health(); }
-
-bool Agent::starting() const { return impl_->starting(); }
 
 }  // namespace ag

@@ -193,12 +193,9 @@ void AgentState::CountRestart() {
 Status AgentState::health() const {
   MutexLock lock(mutex_);
   if (state_.health() == v1::WorkerState::SERVING) return OkStatus();
-  return Err(StatusCode::kUnavailable, "{}", state_.reason());
-}
-
-bool AgentState::starting() const {
-  MutexLock lock(mutex_);
-  return state_.health() == v1::WorkerState::STARTING;
+  const bool is_starting = state_.health() == v1::WorkerState::STARTING;
+  return Err(is_starting ? StatusCode::kFailedPrecondition : StatusCode::kUnavailable, "{}",
+             state_.reason());
 }
 
 void AgentState::Stop() {

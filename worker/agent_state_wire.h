@@ -48,8 +48,7 @@ class AgentState {
   void SetFacts(const DeviceFacts& facts) AG_EXCLUDES(mutex_);
   void CountRestart() AG_EXCLUDES(mutex_);
 
-  Status health() const AG_EXCLUDES(mutex_);
-  bool starting() const AG_EXCLUDES(mutex_);
+  Status health() const AG_EXCLUDES(mutex_);  // As Agent's.
   // Takes no further work and says so: SERVING is not reported any more.
   void Drain() AG_EXCLUDES(mutex_);
   bool IsBusy() const AG_EXCLUDES(mutex_);  // An item is in hand.

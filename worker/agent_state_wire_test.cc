@@ -46,8 +46,7 @@ TEST(AgentState, BeginsAsStarting) {
   expected.set_reason("starting");
   expected.set_version(std::string(Version()));
   EXPECT_EQ(state.Snapshot(true).DebugString(), expected.DebugString());
-  EXPECT_EQ(ToString(state.health()), "UNAVAILABLE: starting");
-  EXPECT_TRUE(state.starting());
+  EXPECT_EQ(ToString(state.health()), "FAILED_PRECONDITION: starting");
   EXPECT_FALSE(state.connected());
   EXPECT_FALSE(state.stopped());
 }
@@ -57,7 +56,6 @@ TEST(AgentState, TellsHealthAndFacts) {
   state.SetFacts({"name small\n", "device=small", true});
   state.SetHealth(v1::WorkerState::SERVING, "");
   EXPECT_EQ(ToString(state.health()), "OK");
-  EXPECT_FALSE(state.starting());
   const v1::WorkerState whole = state.Snapshot(true);
   EXPECT_EQ(whole.device_spec(), "name small\n");
   EXPECT_EQ(whole.environment(), "device=small");
@@ -66,8 +64,20 @@ TEST(AgentState, TellsHealthAndFacts) {
   state.CountRestart();
   state.SetHealth(v1::WorkerState::NOT_SERVING, "executor died");
   EXPECT_EQ(ToString(state.health()), "UNAVAILABLE: executor died");
-  EXPECT_FALSE(state.starting());
   EXPECT_EQ(state.Snapshot(false).executor_restarts(), 1);
+}
+
+// One answer tells both whether the device serves and whether it is still being opened: two would
+// be of different moments.
+TEST(AgentState, HealthIsNeverStartingAndUnavailable) {
+  for (int i = 0; i < 200; ++i) {
+    AgentState state("w", "sim:small");
+    std::thread opens([&] { state.SetHealth(v1::WorkerState::SERVING, ""); });
+    Status health = state.health();
+    while (health.code() == StatusCode::kFailedPrecondition) health = state.health();
+    EXPECT_EQ(ToString(health), "OK");
+    opens.join();
+  }
 }
 
 TEST(AgentState, ADrainingWorkerTakesNothingAndStaysSo) {

@@ -68,7 +68,8 @@ Status EmbeddedService::Parts::StartAgent(const std::string& device) {
   for (Nanos waited{0}; waited < kServeMax; waited += kPoll) {
     const Status health = agent->health();
     if (health.ok() && server->OffersDevice()) return OkStatus();  // The server knows it, too.
-    if (!health.ok() && !agent->starting()) return health;
+    const bool is_starting = health.code() == StatusCode::kFailedPrecondition;
+    if (!health.ok() && !is_starting) return health;
     if (StopSignal() != 0) return Err(StatusCode::kCancelled, "interrupted");
     RealClock().SleepFor(kPoll);
   }
