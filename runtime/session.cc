@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable.h"
 #include "device/open_device.h"
 #include "graph/onnx/import/import.h"
 #include "graph/onnx/imported_model.h"
@@ -209,7 +210,9 @@ Status Session::Build(const ImportedModel& model, const WeightSource& weights,
       const Status built = BuildCarried(model.graph, cleaned, bytes, weights);
       if (built.ok()) return OkStatus();  // The others are for other sizes, or devices.
       auto& list = key == "given" ? warnings_ : ignored;
-      list.push_back(fmt::format("plan {} ignored: {}", key.substr(0, 12), Message(built)));
+      // The key and what the message quotes are bytes of the file.
+      list.push_back(
+          OneLine(fmt::format("plan {} ignored: {}", key.substr(0, 12), Message(built))));
     }
     warnings_.insert(warnings_.end(), ignored.begin(), ignored.end());
   }

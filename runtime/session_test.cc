@@ -187,6 +187,8 @@ TEST(Session, IgnoresAPlanThatDoesNotFit) {
       {"version", version, "plan: expected version 1, got 2"},
       {"environment", changed([](Plan& p) { p.environment = "cpu=other"; }),
        "made for environment cpu=other, this is " + device->environment()},
+      {"control bytes", changed([](Plan& p) { p.environment = "\x1b[31m\r\nx"; }),
+       "made for environment \\x1b[31m\\x0d x, this is " + device->environment()},
       {"never measured", changed([](Plan& p) { p.environment.clear(); }),
        "made for environment , this is " + device->environment()},
       {"graph", changed([](Plan& p) { p.graph = Sha256("x"); }),

@@ -21,7 +21,8 @@ struct Contender {
   std::unique_ptr<Session> session;
 };
 
-StatusOr<std::vector<Contender>> LoadContenders(const BenchFlags& flags, Device& device) {
+StatusOr<std::vector<Contender>> LoadContenders(const Context& context, const BenchFlags& flags,
+                                                Device& device) {
   std::vector<Contender> contenders;
   AG_LET(auto input, LoadSession(flags.model, PlanChoice::kInput, device));
   contenders.push_back({"input", std::move(input)});
@@ -30,6 +31,7 @@ StatusOr<std::vector<Contender>> LoadContenders(const BenchFlags& flags, Device&
   ModelFlags untuned = flags.model;  // Only a carried plan is kept: no tuning.
   untuned.tune = false;
   AG_LET(auto plan, LoadSession(untuned, PlanChoice::kCarried, device));
+  for (const std::string& warning : plan->warnings()) context.Note("warning: " + warning);
   if (plan->uses_carried_plan()) contenders.push_back({"plan", std::move(plan)});
   if (flags.streams > 1) {
     AG_LET(auto streams, LoadSession(flags.model, PlanChoice::kInput, device, flags.streams));
@@ -74,7 +76,7 @@ Status CheckForms(const BenchFlags& flags) {
 
 StatusOr<int> BenchAlone(Context& context, const BenchFlags& flags) {
   AG_LET(const auto device, OpenLocalDevice(flags.model.device));
-  AG_LET(const auto contenders, LoadContenders(flags, *device));
+  AG_LET(const auto contenders, LoadContenders(context, flags, *device));
   Session& first = *contenders[0].session;
   AG_LET(const std::vector<Tensor> inputs, InputsToTime(first, flags.model));
   AG_LET(const auto timings, Time(contenders, inputs, *device, flags));

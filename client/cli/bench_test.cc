@@ -8,6 +8,7 @@
 #include "client/cli/compare_models.h"
 #include "client/cli/testing/testing.h"
 #include "client/cli/verbs.h"
+#include "graph/onnx/plan_metadata.h"
 #include "graph/onnx/testing/onnx_testing.h"
 
 namespace ag {
@@ -88,6 +89,18 @@ TEST_F(BenchTest, ModelsWhoseSizesDependOnValuesAreTimed) {
   EXPECT_EQ(ran.code, kExitOk) << ran.err;
   EXPECT_EQ(ran.json()["verdict"], "SAME");
   EXPECT_EQ(ran.json()["equivalent"], true);
+}
+
+// As `run` says it.
+TEST_F(BenchTest, ADamagedPlanIsSaid) {
+  BenchFlags flags{.model = {.model = Model("m.onnx", kShort), .device = "sim:small"}};
+  flags.seconds = 0.05;
+  const std::string whole = *ReadFile(flags.model.model) + PlanEntry("k", "gar\x1b[31m\rbage");
+  ASSERT_TRUE(WriteFileAtomically(flags.model.model, whole).ok());
+  const Ran ran = Bench(flags);
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_EQ(ran.err.substr(0, ran.err.find('\n')),
+            "warning: plan k ignored: not a plan: magic is 0x1b726167");
 }
 
 // A device whose caches hold all that the model moves.

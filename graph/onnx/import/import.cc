@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "base/blobs.h"
 #include "base/bytes.h"
+#include "base/printable.h"
 #include "graph/onnx/file_kind.h"
 #include "graph/onnx/import/default_sizes.h"
 #include "graph/onnx/import/importer.h"
@@ -320,23 +321,6 @@ StatusOr<ImportedModel> ImportWithSizes(OnnxModel model, const ImportOptions& op
   imported.weight_bytes = WeightBytes(imported.graph);
   TakePlans(imported);
   return imported;
-}
-
-// Returns a message, which may have names and texts of the model in it, on one line, printable and
-// shortened.
-std::string OneLine(std::string_view message) {
-  constexpr size_t kShownMax = 4000;
-  std::string shown;
-  for (const char c : message.substr(0, kShownMax)) {
-    if (c >= ' ' && c <= '~') {
-      shown += c;
-    } else if (c == '\n' || c == '\t') {
-      shown += ' ';
-    } else {
-      shown += fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
-    }
-  }
-  return message.size() > kShownMax ? shown + "..." : shown;
 }
 
 // Returns the first set of default sizes after the first that the model's nodes fit, if any does.
