@@ -10,6 +10,7 @@
 #include "base/signals.h"
 #include "graph/onnx/imported_model.h"
 #include "server/server.h"
+#include "net/address.h"
 #include "wire/library_log.h"
 
 namespace ag {
@@ -44,9 +45,11 @@ void AddPlaces(CLI::App& app, Flags& flags) {
                  "Part of every key of the cache; another one disowns all that is remembered")
       ->default_str("none");
   app.add_option("--listen", flags.server.listen,
-                 "HOST:PORT or unix:PATH; beyond this machine only with TLS or --insecure");
+                 "HOST:PORT or unix:PATH; beyond this machine only with TLS or --insecure")
+      ->check(WrongListenAddress);
   app.add_option("--metrics", flags.server.metrics, "HOST:PORT for Prometheus, in plain text")
       ->default_str("none");
+      ->check(WrongListenAddress)
   app.add_option_function<std::string>(
          "--measuring-lock", NameMeasuringLock,
          "File that keeps measurements on this host apart; containers share one")

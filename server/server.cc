@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/measuring_lock.h"
 #include "base/private_dir.h"
+#include "net/address.h"
 #include "net/loopback.h"
 #include "rules/language/rule_set.h"
 #include "rules/sets/built_in_rules.h"
@@ -289,7 +290,7 @@ Status Server::Impl::StartGrpc(const std::shared_ptr<grpc::ServerCredentials>& c
 }
 
 Status Server::Impl::Start() {
-  if (!options_.listen.empty()) AG_TRY(CheckListenAddress(options_.listen));
+  if (!options_.listen.empty()) AG_TRY(CheckListenAddress(options_.listen), "listen");
   AG_TRY(CheckExposure(options_));
   AG_LET(access_, Access::Open(options_.tokens));
   core_.access = access_.get();

@@ -106,6 +106,8 @@ TEST(CommandLine, WrongValues) {
       {"streams below zero", optimize("--streams", "-1"), 2,
        "--streams: \"-1\" is not a number above 0"},
       {"too many streams", optimize("--streams", "1000000"), 3, "streams_max"},
+      {"server that is no address", optimize("--server", "foo"), 2,
+       "--server: foo: expected HOST:PORT or unix:PATH"},
       {"tolerance below zero", optimize("--tolerance", "-0.1"), 2,
        "\"-0.1\" is not a number above 0"},
       {"rule that is none", optimize("--without", "no-such-rule"), 3,
@@ -195,16 +197,6 @@ TEST(CommandLine, ADoctorWritesOnlyInAFolderOfItsOwn) {
   EXPECT_EQ(entries(), before);
 }
 
-TEST(CommandLine, NoAddressIsSaidAndLeavesNothing) {
-  const Alone place;
-  const CommandResult daemon =
-      RunCommand({Program("autographd"), "--listen", "nonsense", "--data", place.path("data")},
-                 place.variables);
-  EXPECT_EQ(daemon.code, 1);
-  EXPECT_EQ(daemon.err, "autographd: cannot listen on nonsense: expected HOST:PORT or unix:PATH\n");
-  EXPECT_FALSE(FileExists(place.path("data")));
-}
-
 TEST(CommandLine, AFreePortIsPrinted) {
   const Alone place;
   Background daemon(
@@ -232,6 +224,12 @@ TEST(CommandLine, WrongWordsForTheDaemons) {
        {"--log-level", "warning"},
        "--log-level: \"warning\" is none of info, warn, error, off"},
       {"autographd", {"--tick", "-1"}, "--tick: \"-1\" is not a number of 0 or more"},
+      {"autographd", {"--listen", "foo"}, "--listen: foo: expected HOST:PORT or unix:PATH"},
+      {"autographd",
+       {"--listen", "127.0.0.1:99999"},
+       "--listen: 127.0.0.1:99999: expected HOST:PORT or unix:PATH"},
+      {"autographd", {"--metrics", "1"}, "--metrics: 1: expected HOST:PORT or unix:PATH"},
+      {"autograph-worker", {"--server", "host"}, "--server: host: expected HOST:PORT or unix:PATH"},
       {"autograph-worker", {"--devise", "cpu"}, "unknown flag --devise; did you mean '--device'?"},
       {"autograph-worker",
        {"--device", "gpu"},

@@ -12,6 +12,7 @@
 #include "base/signals.h"
 #include "device/api/device_name.h"
 #include "net/channel_flags.h"
+#include "net/address.h"
 #include "wire/library_log.h"
 #include "worker/agent.h"
 #include "worker/executor_role.h"
@@ -38,6 +39,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->envname("AUTOGRAPH_SERVER");
   app.add_option("--device", flags.agent.device, "cpu, cpu:CORES, sim:NAME, sim:FILE.spec, cuda:N")
       ->check([](const std::string& text) { return Message(ParseDeviceName(text).status()); });
+      ->check(WrongServerAddress)
   app.add_option("--id", flags.agent.worker_id, "Name of this worker")->default_str("HOST/DEVICE");
   app.add_option("--blob-cache", flags.agent.blob_cache_dir,
                  "Folder for weights of a coordinator on another host");

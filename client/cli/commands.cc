@@ -7,6 +7,7 @@
 #include "client/cli/program.h"
 #include "client/cli/verbs.h"
 #include "device/api/device_name.h"
+#include "net/address.h"
 #include "net/channel_flags.h"
 #include "search/search.h"
 
@@ -44,6 +45,9 @@ std::string WrongState(const std::string& text) {
   return "\"" + text +
          "\" is no state; try QUEUED, IMPORTING, SEARCHING, CONFIRMING, SUCCEEDED, FAILED or "
          "CANCELLED";
+}
+std::string WrongServer(const std::string& text) {
+  return text.empty() ? "" : WrongServerAddress(text);  // Empty: embedded.
 }
 std::string WrongDuration(const std::string& text) { return Message(ParseDuration(text).status()); }
 
@@ -112,6 +116,7 @@ void Commands::AddCommon(CLI::App* app) {
   app->add_option("--server", flags.server,
                   "Coordinator, HOST:PORT; without it the service runs embedded")
       ->envname("AUTOGRAPH_SERVER")
+      ->check(WrongServer)
       ->default_str("none");
   app->add_option("--data", flags.data_dir, "Folder of the embedded service's cache and jobs")
       ->envname("AUTOGRAPH_DATA")

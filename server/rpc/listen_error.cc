@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/handle.h"
 #include "base/text.h"
+#include "net/address.h"
 
 namespace ag {
 namespace {
@@ -49,22 +50,7 @@ Status Cannot(const std::string& address, int error, const std::string& hint) {
              Message(FromErrno(error, "cannot listen on " + address)));
 }
 
-Status NoAddress(const std::string& address) {
-  return Err(StatusCode::kInvalidArgument, "cannot listen on {}: expected HOST:PORT or unix:PATH",
-             address);
-}
-
 }  // namespace
-
-Status CheckListenAddress(const std::string& address) {
-  if (address.starts_with(kUnix)) {
-    return address.size() > kUnix.size() ? OkStatus() : NoAddress(address);
-  }
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return NoAddress(address);
-  const auto port = ParseInt(address.substr(colon + 1));
-  return port.ok() && *port >= 0 && *port <= 65535 ? OkStatus() : NoAddress(address);
-}
 
 std::string BoundAddress(const std::string& address, int port) {
   if (address.starts_with(kUnix)) return address;
@@ -72,7 +58,9 @@ std::string BoundAddress(const std::string& address, int port) {
 }
 
 Status ListenError(const std::string& address) {
-  AG_TRY(CheckListenAddress(address));
+  if (const Status form = CheckListenAddress(address); !form.ok()) {
+    return Err(form.code(), "cannot listen on {}", Message(form));
+  }
   if (address.starts_with(kUnix)) {
     return Cannot(address, TryBindUnix(address.substr(kUnix.size())), "");
   }

@@ -7,10 +7,6 @@
 
 namespace ag {
 
-// Returns OK for HOST:PORT and unix:PATH by their form. kInvalidArgument: anything else, also a
-// name without a port, for which gRPC would choose one.
-Status CheckListenAddress(const std::string& address);
-
 // Returns `address` with the port that was bound instead of its own; unix:PATH as it is.
 std::string BoundAddress(const std::string& address, int port);
 

@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "net/address.h"
 #include "server/rpc/listen_error.h"
 
 namespace ag {
@@ -89,7 +90,7 @@ int ConnectionsFor(int64_t descriptors_max) {
 
 StatusOr<std::unique_ptr<Listener>> Listener::Bind(const std::string& address,
                                                    const ConnectionLimits& limits) {
-  AG_TRY(CheckListenAddress(address));
+  if (!CheckListenAddress(address).ok()) return ListenError(address);
   std::unique_ptr<Listener> listener(new Listener);
   listener->limits_ = limits;
   if (limits.in_all == 0) listener->limits_.in_all = ConnectionsFor(DescriptorsMax());
