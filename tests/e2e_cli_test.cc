@@ -249,6 +249,27 @@ TEST(CommandLine, WrongWordsForTheDaemons) {
   }
 }
 
+// It would never come: the worker does not wait for a server that could hear of it.
+TEST(CommandLine, AWorkerWithoutItsDeviceEnds) {
+  const Alone place;
+  const struct {
+    const char *device, *message;
+  } kCases[] = {
+      {"sim:smal", "sim:smal: no such device spec; did you mean 'small'?"},
+      {"sim:/none/x.spec", "/none/x.spec: No such file or directory"},
+      {"cpu:9999", "cpu: 9999 cores asked for"},
+      {"cuda:99", "cuda:99: "},
+  };
+  for (const auto& c : kCases) {
+    const CommandResult worker =
+        RunCommand({Program("autograph-worker"), "--server", "127.0.0.1:1", "--device", c.device},
+                   place.variables);
+    EXPECT_EQ(worker.code, 1) << worker.err;
+    EXPECT_THAT(worker.err, HasSubstr(fmt::format("autograph-worker: --device {}: ", c.device)));
+    EXPECT_THAT(worker.err, HasSubstr(c.message));
+  }
+}
+
 TEST(CommandLine, APlaceWithoutPermissionIsSaid) {
   const Alone place;
   ASSERT_TRUE(MakeDirs(place.path("closed")).ok());

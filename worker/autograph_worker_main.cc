@@ -11,10 +11,11 @@
 #include "base/process.h"
 #include "base/signals.h"
 #include "device/api/device_name.h"
-#include "net/channel_flags.h"
 #include "net/address.h"
+#include "net/channel_flags.h"
 #include "wire/library_log.h"
 #include "worker/agent.h"
+#include "worker/executor_process.h"
 #include "worker/executor_role.h"
 
 namespace ag {
@@ -36,10 +37,10 @@ std::string DefaultCacheDir() {
 
 void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--server", flags.server, "Coordinator, HOST:PORT or unix:PATH")
+      ->check(WrongServerAddress)
       ->envname("AUTOGRAPH_SERVER");
   app.add_option("--device", flags.agent.device, "cpu, cpu:CORES, sim:NAME, sim:FILE.spec, cuda:N")
       ->check([](const std::string& text) { return Message(ParseDeviceName(text).status()); });
-      ->check(WrongServerAddress)
   app.add_option("--id", flags.agent.worker_id, "Name of this worker")->default_str("HOST/DEVICE");
   app.add_option("--blob-cache", flags.agent.blob_cache_dir,
                  "Folder for weights of a coordinator on another host");
@@ -79,6 +80,22 @@ StatusOr<std::shared_ptr<grpc::Channel>> Connect(const Flags& flags) {
   return MakeChannel(flags.server, flags.channel, arguments);
 }
 
+// Opens the device in a process that ends again. Returns why this machine has no such device; OK:
+// it has one, or what is in the way may pass.
+Status CheckDevice(const AgentOptions& agent) {
+  const Status opened =
+      ExecutorProcess::Start({.open = {agent.device, agent.blob_cache_dir}}, RealClock()).status();
+  const bool is_lasting = opened.code() == StatusCode::kInvalidArgument ||
+                          opened.code() == StatusCode::kNotFound ||
+                          opened.code() == StatusCode::kUnimplemented;
+  return is_lasting ? Within(opened, "--device " + agent.device) : OkStatus();
+}
+
+int Fail(const Status& status) {
+  std::fprintf(stderr, "autograph-worker: %s\n", Message(status).c_str());
+  return 1;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Offers one device to an AutoGraph coordinator and measures what it is sent.",
                "autograph-worker");
@@ -96,10 +113,8 @@ int Main(int argc, char** argv) {
   CatchStopSignals();  // Before gRPC starts threads.
   TakeTokenOfEnvironment(flags.channel);
   auto channel = Connect(flags);
-  if (!channel.ok()) {
-    std::fprintf(stderr, "autograph-worker: %s\n", Message(channel.status()).c_str());
-    return 1;
-  }
+  if (!channel.ok()) return Fail(channel.status());
+  if (const Status device = CheckDevice(flags.agent); !device.ok()) return Fail(device);
   LogInfo("offering {} to {}", flags.agent.device, flags.server);
   Agent agent(*std::move(channel), flags.agent, RealClock());
   const int signal = WaitForStopSignal();
