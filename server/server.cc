@@ -65,14 +65,6 @@ int MillisOf(Nanos duration) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
 
-Status CheckRules(const RuleSet& rules, const v1::OptimizeRequest& request) {
-  for (const std::string& name : request.disabled_rules()) {
-    if (rules.Find(name) != nullptr) continue;
-    return Err(StatusCode::kInvalidArgument, "disabled_rules: no rule is called {}", name);
-  }
-  return OkStatus();
-}
-
 Status CheckIsPrivate(const std::string& what, const std::string& address,
                       const std::string& remedy) {
   if (address.empty() || IsLoopback(address)) return OkStatus();
@@ -221,8 +213,10 @@ Status Server::Impl::StartJobs() {
   jobs.crashes_max = options_.crashes_max;
   jobs.rules_digest = rules_.digest().Hex();
   jobs.find_offers = [this](const std::string& device) { return dispatcher_->FindOffers(device); };
-  jobs.validate = [this](const v1::OptimizeRequest& request) {
-    return CheckRules(rules_, request);
+  jobs.validate = [this](const v1::OptimizeRequest& request) -> Status {
+    const auto& disabled = request.disabled_rules();
+    AG_TRY(rules_.CheckNames({disabled.begin(), disabled.end()}), "disabled_rules");
+    return OkStatus();
   };
   AG_LET(jobs_, Jobs::Start({store_.jobs.get(), store_.cache.get(), blobs_.get()}, *processes_,
                             clock_, jobs));

@@ -194,7 +194,8 @@ void Commands::AddOptimize() {
       ->check(WrongDuration)
       ->default_str(fmt::format("{}s", limits.time_max / std::chrono::seconds(1)));
   verb->add_option("--precision", flags.precision,
-                   "fp32 (tf32, fp16, bf16: with a device that offers them)");
+                   "fp32 (tf32, fp16, bf16: with a device that offers them)")
+      ->check(OneOf({"fp32", "tf32", "fp16", "bf16"}));
   verb->add_option("--tolerance", flags.tolerance,
                    "Largest |a-b| / max|a| of any output; without it 1e-3, in tf32 5e-3, in fp16 "
                    "1e-2, in bf16 5e-2, also where a model has values of these types")
@@ -228,7 +229,7 @@ void Commands::AddOptimize() {
   count("--candidates", budget, &Budget::set_candidates, fmt::to_string(limits.candidates_max),
         "Whole graphs measured per round");
   count("--streams", request, &Request::set_streams_max, "the device's", "At most so many streams");
-  verb->add_option("--seed", flags.seed, "Seed of the search and its data");
+  verb->add_option("--seed", flags.seed, "Seed of the search and its data")->check(WrongTime);
   verb->add_option("--without", flags.without, "A rule to leave out; may be repeated")
       ->default_str("none");
   flag("--no-cache", request, &Request::set_skip_model_cache,
@@ -257,7 +258,7 @@ void Commands::AddLocalVerbs() {
       ->default_str("none");
   verb->add_option("--output", run.output_dir, "Folder for the outputs as .npy files")
       ->default_str("none");
-  verb->add_option("--seed", run.seed, "Seed of made inputs");
+  verb->add_option("--seed", run.seed, "Seed of made inputs")->check(WrongTime);
 
   VerifyFlags& verify = flags_.verify;
   verb = Verb(&app_, "verify", "Compare two models, or a model with its ONNX test data",
@@ -426,7 +427,7 @@ void Commands::AddRules() {
                           [&flags](Context& c) { return RunRulesVerify(c, flags); });
   verify->add_option("file", flags.file, "A rules file (default: the built-in ones)");
   verify->add_option("--instances", flags.instances, "Instances per rule")->check(WrongAmount);
-  verify->add_option("--seed", flags.seed, "Seed of the instances");
+  verify->add_option("--seed", flags.seed, "Seed of the instances")->check(WrongTime);
   verify->add_option("--jobs", flags.jobs, "Rules at a time")
       ->check(WrongAmount)
       ->default_str("one for each core");
@@ -443,7 +444,7 @@ void Commands::AddOthers() {
       ->default_str("required without --list");
   verb->add_flag("--list", zoo.list, "List the models");
   verb->add_option("--batch", zoo.batch, "Batch size");
-  verb->add_option("--seed", zoo.seed, "Seed of the weights");
+  verb->add_option("--seed", zoo.seed, "Seed of the weights")->check(WrongTime);
 
   CLI::App* workers = Verb(&app_, "workers", "Workers of the server", nullptr);
   workers->require_subcommand(1);

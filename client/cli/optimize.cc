@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -18,6 +19,8 @@
 #include "client/cli/verbs.h"
 #include "graph/onnx/files/model_file.h"
 #include "graph/onnx/files/split.h"
+#include "rules/sets/built_in_rules.h"
+#include "server/jobs/job.h"
 #include "wire/json_wire.h"
 
 namespace ag {
@@ -64,6 +67,38 @@ StatusOr<v1::OptimizeRequest> MakeRequest(const OptimizeFlags& flags) {
   request.set_target(target);
   request.set_onnxruntime(onnxruntime);
   return request;
+}
+
+// The flags that set fields of the request, which errors name.
+constexpr std::pair<std::string_view, std::string_view> kFlagsOfFields[] = {
+    {"budget.rounds", "--rounds"},       {"budget.expansions", "--expansions"},
+    {"budget.graphs", "--graphs"},       {"budget.candidates", "--candidates"},
+    {"streams_max", "--streams"},        {"budget.time_seconds", "--budget, in seconds"},
+    {"policy.tolerance", "--tolerance"}, {"policy.precision", "--precision"},
+    {"disabled_rules", "--without"},     {"priority", "--priority"},
+};
+
+// Returns the error of a field as one of the flag that sets it; nothing for any other status.
+std::optional<Status> AsFlagError(const Status& status) {
+  if (status.code() != StatusCode::kInvalidArgument) return std::nullopt;
+  const std::string message = Message(status);
+  for (const auto& [field, flag] : kFlagsOfFields) {
+    const char behind = message.size() > field.size() ? message[field.size()] : '.';
+    if (!message.starts_with(field) || (behind != ':' && behind != ' ')) continue;
+    return Err(status.code(), "{}{}", flag, message.substr(field.size()));
+  }
+  return std::nullopt;
+}
+
+// Checks the request as the server will, before anything is read or sent. What other rules a server
+// may have is for it to say.
+Status CheckFields(const Context& context, const OptimizeFlags& flags,
+                   v1::OptimizeRequest request) {
+  if (context.flags().server.empty()) {
+    AG_TRY(BuiltInRules().CheckNames(flags.without), "--without");
+  }
+  request.set_model_digest(Digest().Hex());
+  return AsFlagError(AcceptedRequest(std::move(request)).status()).value_or(OkStatus());
 }
 
 // A thread that looks for Ctrl-C while another call waits for the server, and then takes the
@@ -256,6 +291,7 @@ int Optimize(Context& context, const OptimizeFlags& flags, v1::OptimizeRequest r
   const std::string request_id = FreshRequestId();
   request.set_request_id(request_id);
   StatusOr<v1::Job> job = Submit(context, **client, flags, std::move(request));
+  if (const auto wrong_flag = AsFlagError(job.status())) return context.FailUsage(*wrong_flag);
   if (!job.ok()) return context.Fail(job.status());
   if (flags.detach) {
     context.Print(context.flags().json ? ToJson(*job) : job->name());
@@ -297,6 +333,7 @@ std::string WrittenText(const v1::Job& job, const std::string& output) {
 int RunOptimize(Context& context, const OptimizeFlags& flags) {
   StatusOr<v1::OptimizeRequest> request = MakeRequest(flags);
   Status usage = request.ok() ? CheckUsage(context, flags) : request.status();
+  if (usage.ok()) usage = CheckFields(context, flags, *request);
   if (usage.ok() && !flags.detach) usage = CheckPlaces(flags);
   if (!usage.ok()) return context.FailUsage(usage);
   for (const std::string& path : {flags.output, flags.report}) {

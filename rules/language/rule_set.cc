@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "rules/language/parser.h"
 
 namespace ag {
@@ -48,6 +49,17 @@ const Rule* RuleSet::Find(std::string_view name) const {
   const auto found = std::find_if(rules_.begin(), rules_.end(),
                                   [&](const Rule& rule) { return rule.name == name; });
   return found == rules_.end() ? nullptr : &*found;
+}
+
+Status RuleSet::CheckNames(const std::vector<std::string>& names) const {
+  for (const std::string& name : names) {
+    if (Find(name) != nullptr) continue;
+    std::vector<std::string> known;
+    for (const Rule& rule : rules_) known.push_back(rule.name);
+    return Err(StatusCode::kInvalidArgument, "no rule is called {}{}", name,
+               DidYouMean(name, known));
+  }
+  return OkStatus();
 }
 
 RuleSet RuleSet::Without(const std::vector<std::string>& names, bool strict) const {

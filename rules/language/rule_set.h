@@ -55,6 +55,8 @@ class RuleSet {
   const std::vector<Rule>& rules() const { return rules_; }
   // Returns the rule; null: there is none.
   const Rule* Find(std::string_view name) const;
+  // kInvalidArgument "no rule is called x; did you mean 'y'?": the set lacks one of the names.
+  Status CheckNames(const std::vector<std::string>& names) const;
   // Returns the set without the named rules and, if `strict`, without rules of class finite.
   RuleSet Without(const std::vector<std::string>& names, bool strict) const;
   Digest digest() const;  // Over the texts; part of the model-level cache key.
