@@ -96,7 +96,26 @@ TEST(Elsewhere, WithoutItNothingFails) {
       place.Cli({"bench", place.Zoo("tiny_cnn"), "--device", "cpu:1", "--seconds", "0.01"});
   EXPECT_EQ(text.code, 0);
   EXPECT_EQ(text.err,
-            "no times from ONNX Runtime: there is no /none/python to ask for ONNX Runtime\n");
+            "no times from ONNX Runtime: there is no /none/python to ask for ONNX Runtime "
+            "(AUTOGRAPH_PYTHON names it)\n");
+}
+
+// A choice that does not work is told, and is an error where ONNX Runtime is required.
+TEST(Elsewhere, APythonThatIsNotThereIsSaid) {
+  Alone place;
+  const std::string why = "there is no /none/python to ask for ONNX Runtime";
+  place.variables["AUTOGRAPH_PYTHON"] = "/none/python";
+  const std::vector<std::string> words = {"optimize", place.Zoo("tiny_cnn"),
+                                          "-o",       place.path("o.onnx"),
+                                          "--device", "cpu:1",
+                                          "--rounds", "1"};
+  for (const char* mode : {"auto", "require", "off"}) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--ort", mode});
+    const CommandResult result = place.Cli(all);
+    EXPECT_EQ(result.code, mode == std::string("require") ? 4 : 0) << result.err;
+    EXPECT_EQ(result.err.find(why) != std::string::npos, mode != std::string("off")) << result.err;
+  }
 }
 
 // What cannot be done at the end is said at the beginning.

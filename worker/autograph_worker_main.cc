@@ -13,6 +13,7 @@
 #include "device/api/device_name.h"
 #include "net/address.h"
 #include "net/channel_flags.h"
+#include "runtime/timing/time_files.h"
 #include "wire/library_log.h"
 #include "worker/agent.h"
 #include "worker/executor_process.h"
@@ -115,6 +116,10 @@ int Main(int argc, char** argv) {
   auto channel = Connect(flags);
   if (!channel.ok()) return Fail(channel.status());
   if (const Status device = CheckDevice(flags.agent); !device.ok()) return Fail(device);
+  if (flags.agent.device.starts_with("cpu")) {
+    const Status python = CheckChosenPython();
+    if (!python.ok()) LogWarn("{}: it is left out", Message(python));
+  }
   LogInfo("offering {} to {}", flags.agent.device, flags.server);
   Agent agent(*std::move(channel), flags.agent, RealClock());
   const int signal = WaitForStopSignal();

@@ -15,11 +15,13 @@
 #include "client/cli/counter_examples.h"
 #include "client/cli/job_text.h"
 #include "client/cli/local_model.h"
+#include "client/cli/ort.h"
 #include "client/cli/progress.h"
 #include "client/cli/verbs.h"
 #include "graph/onnx/files/model_file.h"
 #include "graph/onnx/files/split.h"
 #include "rules/sets/built_in_rules.h"
+#include "runtime/timing/time_files.h"
 #include "server/jobs/job.h"
 #include "wire/json_wire.h"
 
@@ -283,6 +285,21 @@ Status CheckPlaces(const OptimizeFlags& flags) {
   return OkStatus();
 }
 
+// An embedded worker's Python is this process's. kUnavailable: the Python that the user has chosen
+// is not there, and ONNX Runtime is required; where it is not, a warning says so.
+Status CheckPython(const Context& context, const OptimizeFlags& flags) {
+  if (!context.flags().server.empty() || !WantsOrt(flags.ort, flags.model.device)) {
+    return OkStatus();
+  }
+  const Status chosen = CheckChosenPython();
+  if (chosen.ok()) return chosen;
+  if (flags.ort.mode == "require" || flags.target == "portable") {
+    return Err(StatusCode::kUnavailable, "{}", Message(chosen));
+  }
+  context.Note(fmt::format("warning: {}: it is left out", Message(chosen)));
+  return OkStatus();
+}
+
 int Optimize(Context& context, const OptimizeFlags& flags, v1::OptimizeRequest request) {
   CatchStopSignals();
   const StatusOr<Client*> client = context.Connect(flags.model.device);
@@ -340,6 +357,7 @@ int RunOptimize(Context& context, const OptimizeFlags& flags) {
     if (path.empty() || flags.detach) continue;
     if (const Status writable = CheckWritable(path); !writable.ok()) return context.Fail(writable);
   }
+  if (const Status python = CheckPython(context, flags); !python.ok()) return context.Fail(python);
   return Optimize(context, flags, *std::move(request));
 }
 

@@ -192,6 +192,12 @@ StatusOr<std::string> FindOnnxRuntime(Nanos time_max) {
   return runner.version;
 }
 
+Status CheckChosenPython() {
+  const char* const chosen = std::getenv("AUTOGRAPH_PYTHON");
+  const bool is_chosen = chosen != nullptr && *chosen != 0;
+  return is_chosen ? internal::FindPython().status() : OkStatus();
+}
+
 StatusOr<std::vector<OutputError>> CompareInOnnxRuntime(const CompareFilesRequest& request) {
   AG_LET(const internal::OrtFile reference, internal::OrtFile::Of(request.reference));
   AG_LET(const internal::OrtFile file, internal::OrtFile::Of(request.file));

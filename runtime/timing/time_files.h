@@ -55,6 +55,10 @@ StatusOr<FileTimes> TimeFiles(const TimeFilesRequest& request);
 // kDeadlineExceeded: no answer within `time_max`.
 StatusOr<std::string> FindOnnxRuntime(Nanos time_max = Nanos{60'000'000'000});
 
+// kNotFound: AUTOGRAPH_PYTHON names a program that is not there, so that ONNX Runtime is left out
+// where it is not required. OK: it is there, or none is named. Starts nothing.
+Status CheckChosenPython();
+
 // Runs both files in ONNX Runtime on the sets of inputs in files or, where there are none, on
 // `seeds` sets of random ones, and compares every output of the second with the first's. kNotFound:
 // no ONNX Runtime; kInvalidArgument: it refuses a file.

@@ -137,9 +137,13 @@ TEST_F(TimeFilesTest, WhatIsMissingOrBrokenIsSaid) {
   }
   for (const char* python : {"/none/python", "no-such-python"}) {
     setenv("AUTOGRAPH_PYTHON", python, 1);
-    EXPECT_EQ(Message(FindOnnxRuntime().status()),
-              fmt::format("there is no {} to ask for ONNX Runtime", python));
+    const std::string why =
+        fmt::format("there is no {} to ask for ONNX Runtime (AUTOGRAPH_PYTHON names it)", python);
+    EXPECT_EQ(Message(FindOnnxRuntime().status()), why);
+    EXPECT_EQ(ToString(CheckChosenPython()), "NOT_FOUND: " + why);
   }
+  unsetenv("AUTOGRAPH_PYTHON");
+  EXPECT_EQ(ToString(CheckChosenPython()), "OK");
   setenv("AUTOGRAPH_PYTHON", python_.path().c_str(), 1);
   EXPECT_EQ(FindOnnxRuntime().status().code(), StatusCode::kNotFound) << "a folder is no program";
 }

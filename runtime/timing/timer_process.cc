@@ -81,10 +81,16 @@ Json ShapesJson(const std::map<std::string, Shape>& shapes) {
   return sizes;
 }
 
+StatusOr<std::string> FindPython() {
+  const char* const chosen = std::getenv("AUTOGRAPH_PYTHON");
+  if (chosen == nullptr || *chosen == 0) return FindProgram("python3");
+  StatusOr<std::string> python = FindProgram(chosen);
+  if (python.ok()) return python;
+  return Err(python.status().code(), "{} (AUTOGRAPH_PYTHON names it)", Message(python.status()));
+}
+
 StatusOr<ChildProcess> SpawnOrtTimer(const std::string& request_json) {
-  const char* chosen = std::getenv("AUTOGRAPH_PYTHON");
-  AG_LET(const std::string python,
-         FindProgram(chosen != nullptr && *chosen != 0 ? chosen : "python3"));
+  AG_LET(const std::string python, FindPython());
   const std::string script(TimingScripts().front().text);
   return ChildProcess::Spawn({python, {"-c", script, request_json}, {}});
 }

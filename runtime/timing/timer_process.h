@@ -53,6 +53,9 @@ class TimerProcess {
 // Returns the sizes by input name in the form that the script reads.
 nlohmann::ordered_json ShapesJson(const std::map<std::string, Shape>& shapes);
 
+// Returns the interpreter that AUTOGRAPH_PYTHON names, python3 otherwise. kNotFound: there is none.
+StatusOr<std::string> FindPython();
+
 // Starts Python on the embedded script with this request, a JSON document. kNotFound: no Python.
 StatusOr<ChildProcess> SpawnOrtTimer(const std::string& request_json);
 
