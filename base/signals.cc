@@ -8,8 +8,10 @@
 #include <atomic>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/partial_files.h"
 #include "base/status.h"
 
@@ -17,6 +19,8 @@ namespace ag {
 namespace {
 
 std::atomic<int> stop_signal{0};
+std::atomic<bool> first_asks{false};
+bool signals_taken = false;  // Signals have a thread. Only main uses this.
 
 constexpr rlim_t kEarlySeconds = 2;
 
@@ -37,9 +41,26 @@ void AskForWarningOfLimit() {
   (void)::setrlimit(RLIMIT_CPU, &limit);  // On failure the process ends without a warning.
 }
 
-}  // namespace
+struct LastWords {
+  Mutex mutex;
+  std::function<void()> say AG_GUARDED_BY(mutex);
+};
 
-void CatchStopSignals() {
+// Never destroyed, because the thread of the signals runs until the process ends.
+LastWords& Words() {
+  static auto* const kWords = new LastWords;
+  return *kWords;
+}
+
+void SayLastWords() {
+  LastWords& words = Words();
+  MutexLock lock(words.mutex);
+  if (words.say) words.say();
+}
+
+void TakeSignals() {
+  AG_CHECK(!signals_taken);
+  signals_taken = true;
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGINT);
@@ -50,10 +71,26 @@ void CatchStopSignals() {
   std::thread([signals] {
     stop_signal = Take(signals);
     stop_signal.notify_all();
-    Take(signals);
+    if (first_asks) Take(signals);
     RemovePartialFiles();
+    SayLastWords();
     ::_exit(kStoppedExitCode);  // No destructors: they could hang.
   }).detach();
+}
+
+}  // namespace
+
+void CatchStopSignals() {
+  first_asks = true;
+  if (!signals_taken) TakeSignals();
+}
+
+void LeaveAtStopSignal() { TakeSignals(); }
+
+void SetLastWords(std::function<void()> words) {
+  LastWords& last = Words();
+  MutexLock lock(last.mutex);
+  last.say = std::move(words);
 }
 
 int StopSignal() { return stop_signal; }

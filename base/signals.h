@@ -5,15 +5,24 @@
 // limit (ulimit -t). Thread-safe.
 #pragma once
 
+#include <functional>
+
 #include "base/clock.h"
 
 namespace ag {
 
 inline constexpr int kStoppedExitCode = 130;  // Exit code after the second signal.
 
-// Takes the signals from here on. REQUIRES: called once, before any other thread starts, because
-// threads inherit the set of blocked signals.
+// Takes the signals from here on. REQUIRES: called before any other thread starts, because threads
+// inherit the set of blocked signals; or after LeaveAtStopSignal, and then the first signal asks.
 void CatchStopSignals();
+
+// Takes the signals from here on: already the first one ends the program. REQUIRES: called once,
+// before any other thread starts.
+void LeaveAtStopSignal();
+
+// Names what is called before a signal ends the program; null: nothing.
+void SetLastWords(std::function<void()> words);
 
 int StopSignal();         // Returns the signal that asked to stop; 0: none.
 int WaitForStopSignal();  // Waits for a signal that asks to stop, and returns it.

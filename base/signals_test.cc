@@ -31,6 +31,23 @@ TEST(SignalsDeathTest, TheFirstAsksAndTheSecondEnds) {
   EXPECT_EXIT(StopTwice(SIGINT, SIGTERM), testing::ExitedWithCode(kStoppedExitCode), "0, 2, 2");
 }
 
+// Runs in its own process: is ended by the first signal, or asked by it and ended by the second.
+void Leave(bool first_asks) {
+  LeaveAtStopSignal();
+  SetLastWords([] { std::fputs("bye\n", stderr); });
+  if (first_asks) CatchStopSignals();
+  ::kill(::getpid(), SIGINT);
+  if (first_asks) std::fprintf(stderr, "%d\n", WaitForStopSignal());
+  if (first_asks) ::kill(::getpid(), SIGTERM);
+  while (true) ::pause();
+}
+
+TEST(SignalsDeathTest, LastWordsAreSaidBeforeTheEnd) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(Leave(false), testing::ExitedWithCode(kStoppedExitCode), "^bye\n$");
+  EXPECT_EXIT(Leave(true), testing::ExitedWithCode(kStoppedExitCode), "^2\nbye\n$");
+}
+
 // Leaves one file incomplete and one complete, and is ended.
 void StopWhileWriting(const std::string& folder) {
   const PartialFile partial(folder + "/partial");

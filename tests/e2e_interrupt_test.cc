@@ -158,6 +158,39 @@ TEST(Interrupt, CtrlCInsideARule) {
   EXPECT_EQ(cli.Log(), "autograph: interrupted\n");
 }
 
+// The error as a document, wherever the end comes.
+void ExpectToldAsJson(Background& cli) {
+  EXPECT_EQ(cli.Wait(), 130);
+  const std::string log = cli.Log();  // Of standard error, then of standard output.
+  const std::string line = "autograph: interrupted\n";
+  ASSERT_THAT(log, ::testing::StartsWith(line));
+  EXPECT_EQ(json::parse(log.substr(line.size())),
+            json({{"error", {{"code", 1}, {"message", "interrupted"}, {"reason", "CANCELLED"}}}}));
+}
+
+TEST(Interrupt, CtrlCIsADocumentWithJson) {
+  Cluster cluster;
+  const std::string model = cluster.Zoo("tiny_nasnet"), out = cluster.path("out.onnx");
+  cluster.worker().Signal(SIGSTOP);
+  const std::string job = cluster.Submit(model);
+  Background watch = cluster.CliInBackground({"jobs", "watch", job, "--json"}, "watch.log");
+  ASSERT_FALSE(EndsSoon(watch)) << watch.Log();
+  watch.Signal(SIGINT);
+  ExpectToldAsJson(watch);
+  cluster.worker().Signal(SIGCONT);
+  EXPECT_EQ(cluster.Watch(job)["state"], "SUCCEEDED");
+
+  std::vector<std::string> words = LongSearch(model, out);
+  words.push_back("--json");
+  Background optimize = cluster.CliInBackground(words, "optimize.log");
+  ASSERT_TRUE(Eventually([&] { return cluster.StateOf("jobs/2") == "SEARCHING"; }));
+  cluster.coordinator().Signal(SIGSTOP);  // It will not answer the first one.
+  optimize.Signal(SIGINT);
+  EXPECT_FALSE(Eventually([&] { return !optimize.Running(); }, 0.5)) << optimize.Log();
+  optimize.Signal(SIGINT);
+  ExpectToldAsJson(optimize);
+}
+
 TEST(Interrupt, ASecondCtrlCEmbeddedLeavesNoChild) {
   const Alone place;
   const std::string model = place.Zoo("tiny_nasnet"), out = place.path("out.onnx");

@@ -1,5 +1,6 @@
 // The program autograph: the command line and, in its embedded mode, its own executor and sandbox.
 #include "base/process.h"
+#include "base/signals.h"
 #include "client/cli/commands.h"
 #include "client/cli/embedded.h"
 #include "wire/library_log.h"
@@ -8,5 +9,6 @@ int main(int argc, char** argv) {
   ag::RouteLibraryLogs();
   ag::RegisterEmbeddedRoles();
   if (const int code = ag::RunChildRole(argc, argv); code >= 0) return code;
+  ag::LeaveAtStopSignal();
   return ag::CliMain(argc, argv);
 }

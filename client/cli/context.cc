@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -21,7 +22,9 @@ std::string DefaultDataDir() {
 }
 
 Context::Context(CommonFlags flags)
-    : flags_(std::move(flags)), terminal_(isatty(STDERR_FILENO) != 0 && !flags_.json) {
+    : flags_(std::move(flags)),
+      terminal_(isatty(STDERR_FILENO) != 0 && !flags_.json),
+      printed_(std::make_shared<std::atomic<bool>>(false)) {
   if (flags_.data_dir.empty()) flags_.data_dir = DefaultDataDir();
 }
 
@@ -43,9 +46,11 @@ StatusOr<Client*> Context::Connect(const std::string& device) {
 }
 
 void Context::Print(const std::string& line) const {
-  printed_ = true;
+  ::flockfile(stdout);  // Last words come behind it.
+  *printed_ = true;
   std::fputs((line + "\n").c_str(), stdout);
   std::fflush(stdout);
+  ::funlockfile(stdout);
 }
 
 void Context::Note(const std::string& line) const {
@@ -75,9 +80,22 @@ int ExitCodeOf(const Status& status) {
   }
 }
 
+std::function<void()> Context::LastWords() const {
+  if (!flags_.json) return nullptr;
+  return [printed = printed_, program = flags_.program] {
+    // Whoever reads standard output may have stopped reading: what is being printed is not waited
+    // for.
+    if (::ftrylockfile(stdout) != 0 || *printed) return;
+    const Status interrupted = Err(StatusCode::kCancelled, "interrupted");
+    std::fprintf(stderr, "%s: %s\n", program.c_str(), Message(interrupted).c_str());
+    std::puts(ErrorJson(interrupted).c_str());
+    std::fflush(stdout);
+  };
+}
+
 int Context::Fail(const Status& status) const {
   std::fprintf(stderr, "%s: %s\n", flags_.program.c_str(), Message(status).c_str());
-  if (flags_.json && !printed_) Print(ErrorJson(status));
+  if (flags_.json && !*printed_) Print(ErrorJson(status));
   return ExitCodeOf(status);
 }
 
@@ -95,6 +113,11 @@ std::string ErrorJson(const Status& status) {
   }
   return nlohmann::ordered_json{{"error", error}}.dump(2, ' ', false,
                                                        nlohmann::json::error_handler_t::replace);
+}
+
+bool AsksForJson(int argc, char** argv) {
+  return std::any_of(argv, argv + argc,
+                     [](const char* word) { return std::string_view(word) == "--json"; });
 }
 
 StatusOr<double> ParseDuration(const std::string& text) {

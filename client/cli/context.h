@@ -2,6 +2,8 @@
 // time.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -30,6 +32,10 @@ class Context {
   void Print(const std::string& line) const;
   void Note(const std::string& line) const;
 
+  // Returns what to call when a signal ends the program at once, from another thread, however far
+  // the verb is: with --json it is told as an error, unless the verb has printed its document.
+  std::function<void()> LastWords() const;
+
   // Prints "PROGRAM: message" on standard error and returns the exit code of the status. With
   // --json also prints ErrorJson, unless the verb has printed its document already.
   int Fail(const Status& status) const;
@@ -41,7 +47,7 @@ class Context {
  private:
   CommonFlags flags_;
   bool terminal_;
-  mutable bool printed_ = false;
+  const std::shared_ptr<std::atomic<bool>> printed_;  // Standard output has something.
   std::unique_ptr<EmbeddedService> embedded_;
   std::unique_ptr<Client> client_;
 };
@@ -50,6 +56,9 @@ class Context {
 // code.
 std::string ErrorJson(const Status& status);
 int ExitCodeOf(const Status& status);
+
+// Whether the words of a command line ask for JSON, whatever else is wrong with them.
+bool AsksForJson(int argc, char** argv);
 
 std::string DefaultDataDir();  // Of the embedded service.
 

@@ -322,8 +322,8 @@ int Optimize(Context& context, const OptimizeFlags& flags, v1::OptimizeRequest r
     submitted.mutable_request()->set_request_id(request_id);  // The job may be another's.
     job = Follow(context, **client, submitted);
     if (job.status().code() == StatusCode::kCancelled) {
-      context.Note(fmt::format("interrupted; {} goes on, others wait for it", submitted.name()));
-      return kExitInterrupted;
+      return context.Fail(Err(StatusCode::kCancelled, "interrupted; {} goes on, others wait for it",
+                              submitted.name()));
     }
   }
   if (!job.ok()) return context.Fail(job.status());

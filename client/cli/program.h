@@ -2,14 +2,13 @@
 // the same way in every program. Header-only, as base/command_line.h is. Called by main.
 #pragma once
 
-#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "base/command_line.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "client/cli/context.h"
 #include "net/channel_flags.h"
 
@@ -22,15 +21,14 @@ using Action = std::function<StatusOr<int>(Context&)>;
 inline int RunProgram(CLI::App& app, CommonFlags& flags, const Action& chosen, int argc,
                       char** argv) {
   const auto print_json = [&](const std::string& message) {
-    // CLI11 may stop before it parses the flag.
-    const std::vector<std::string> words(argv, argv + argc);
-    if (std::ranges::find(words, "--json") == words.end()) return;
+    if (!AsksForJson(argc, argv)) return;  // CLI11 may stop before it parses the flag.
     std::puts(ErrorJson(Err(StatusCode::kInvalidArgument, "{}", message)).c_str());
   };
   if (const int code = ParseCommandLine(app, argc, argv, print_json); code >= 0) return code;
   TakeTokenOfEnvironment(flags.channel);
   InitLog(flags.program, flags.verbose ? "info" : "error");
   Context context(flags);
+  SetLastWords(context.LastWords());
   const int code = context.CodeOf(chosen(context));
   if (code != kExitOk || (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)) return code;
   return context.Fail(
