@@ -191,6 +191,21 @@ TEST(Interrupt, CtrlCIsADocumentWithJson) {
   ExpectToldAsJson(optimize);
 }
 
+// Its folder and its children end with it.
+TEST(Interrupt, CtrlCEndsTheDoctor) {
+  Alone place;
+  ASSERT_TRUE(MakeDirs(place.path("tmp")).ok());
+  place.variables["TMPDIR"] = place.path("tmp");
+  FakePython(place.variables, place.path("python"), "sleep 60");
+  Background cli = place.CliInBackground({"doctor", "--device", "cpu:1"}, "cli.log");
+  ASSERT_TRUE(Eventually([&] { return ProcessesOf(place).size() > 2; })) << cli.Log();
+  cli.Signal(SIGINT);
+  EXPECT_TRUE(Eventually([&] { return !cli.Running(); }, 15)) << cli.Log();
+  EXPECT_EQ(cli.Wait(), 130);
+  EXPECT_EQ(cli.Log(), "autograph: interrupted\n");
+  EXPECT_EQ(*ListDir(place.path("tmp")), std::vector<std::string>());
+}
+
 TEST(Interrupt, ASecondCtrlCEmbeddedLeavesNoChild) {
   const Alone place;
   const std::string model = place.Zoo("tiny_nasnet"), out = place.path("out.onnx");

@@ -9,6 +9,7 @@
 #include "base/build_facts.h"
 #include "base/file.h"
 #include "base/measuring_lock_flag.h"
+#include "base/signals.h"
 #include "client/cli/embedded.h"
 #include "client/cli/verbs.h"
 #include "device/open_device.h"
@@ -93,6 +94,7 @@ StatusOr<int> RunZoo(Context& context, const ZooFlags& flags) {
 }
 
 StatusOr<int> RunDoctor(Context& context, const ModelFlags& flags) {
+  CatchStopSignals();  // The folder is removed, and children are ended, whatever happens.
   AG_LET(const TempDir folder, TempDir::Make("autograph-doctor"));
   NameMeasuringLock(folder.path() + "/measuring.lock");
   AG_CHECK(::setenv("XDG_CACHE_HOME", folder.path().c_str(), 1) == 0);
@@ -107,6 +109,7 @@ StatusOr<int> RunDoctor(Context& context, const ModelFlags& flags) {
   } else {
     AddServer(context, findings);
   }
+  if (StopSignal() != 0) return Err(StatusCode::kCancelled, "interrupted");
   bool healthy = true;
   Json list = Json::array();
   for (const Finding& finding : findings) {

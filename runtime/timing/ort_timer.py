@@ -191,8 +191,11 @@ def main() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     sys.path = [entry for entry in sys.path if entry]  # Not from the working folder.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    with os.fdopen(os.dup(ANSWER_FD), "r") as reader, os.fdopen(ANSWER_FD, "w") as writer:
-        answer(json.loads(sys.argv[1]), reader, writer)
+    try:
+        with os.fdopen(os.dup(ANSWER_FD), "r") as reader, os.fdopen(ANSWER_FD, "w") as writer:
+            answer(json.loads(sys.argv[1]), reader, writer)
+    except ConnectionError:
+        sys.exit(1)  # The caller is gone, and so is its interest.
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "embedded/timing_scripts.h"
 #include "graph/inputs/input_set.h"
 #include "graph/onnx/export/export.h"
 #include "graph/onnx/origin.h"
@@ -259,6 +260,20 @@ class InferenceSession:
         if self.given: assert feeds["x"].data == b"0123456789abcdef"
         time.sleep(self.seconds)
 )PY";
+
+// Whoever asked may be killed before the answer: nobody wants a traceback then.
+TEST_F(TimeFilesTest, TheScriptEndsQuietlyWithItsCaller) {
+  if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "there is no python3";
+  python_.Write("modules/numpy.py", kFakeNumpy);
+  python_.Write("modules/onnxruntime.py", kFakeOrt);
+  setenv("PYTHONPATH", (python_.path() + "/modules").c_str(), 1);
+  const std::string script = python_.Write("script.py", std::string(TimingScripts().front().text));
+  const std::string said = python_.path() + "/said";
+  const std::string command =
+      fmt::format("(sleep 0.2; python3 {} '{{}}' 3>&1 2>{}) | true", script, said);
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(*ReadFile(said), "");
+}
 
 TEST_F(TimeFilesTest, TheScriptTimesWhatItIsGiven) {
   if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "there is no python3";
