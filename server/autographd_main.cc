@@ -6,11 +6,12 @@
 #include "base/command_line.h"
 #include "base/log.h"
 #include "base/measuring_lock_flag.h"
+#include "base/no_memory.h"
 #include "base/process.h"
 #include "base/signals.h"
 #include "graph/onnx/imported_model.h"
-#include "server/server.h"
 #include "net/address.h"
+#include "server/server.h"
 #include "wire/library_log.h"
 
 namespace ag {
@@ -48,8 +49,8 @@ void AddPlaces(CLI::App& app, Flags& flags) {
                  "HOST:PORT or unix:PATH; beyond this machine only with TLS or --insecure")
       ->check(WrongListenAddress);
   app.add_option("--metrics", flags.server.metrics, "HOST:PORT for Prometheus, in plain text")
-      ->default_str("none");
       ->check(WrongListenAddress)
+      ->default_str("none");
   app.add_option_function<std::string>(
          "--measuring-lock", NameMeasuringLock,
          "File that keeps measurements on this host apart; containers share one")
@@ -168,6 +169,7 @@ int Main(int argc, char** argv) {
   AddTimes(app, flags);
   NameVariables(app);
   if (const int code = ParseCommandLine(app, argc, argv); code >= 0) return code;
+  EndWithoutMemoryAs("autographd", 1);
   InitLog("autographd", LogOptions{.level = flags.log_level, .json = flags.log_format == "json"});
   ServerOptions& options = flags.server;
   options.tick_max = Seconds(flags.tick);

@@ -286,6 +286,39 @@ TEST(CommandLine, AWorkerWithoutItsDeviceEnds) {
   }
 }
 
+// Whatever it is that gets no memory, or no thread: it is said, and no process aborts.
+TEST(CommandLine, WantOfMemoryIsSaid) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers reserve terabytes";
+#endif
+  const Alone place;
+  const std::string model = place.Zoo("tiny_cnn"), out = place.path("o.onnx");
+  const std::string file = place.Write("a.rules", "r [exact]: relu(relu(x)) => relu(x)\n");
+  const std::string commands[] = {
+      fmt::format("{} rules verify {} --no-cache --json", Program("autograph"), file),
+      fmt::format("{} optimize {} -o {} --device sim:small --json --rounds 1", Program("autograph"),
+                  model, out),
+      fmt::format("{} --listen 127.0.0.1:0 --data {}", Program("autographd"), place.path("d")),
+  };
+  int wanted = 0;
+  for (const std::string& command : commands) {
+    for (const int kib : {80'000, 200'000}) {
+      const CommandResult result = RunCommand(
+          {"/bin/bash", "-c", fmt::format("ulimit -v {}; exec timeout -s TERM 2 {}", kib, command)},
+          place.variables);
+      const std::string what = fmt::format("{} KiB: {}\n{}", kib, command, result.err);
+      EXPECT_LT(result.code, 128) << what;
+      if (result.err.find("no memory is left") == std::string::npos) continue;
+      ++wanted;
+      const bool is_daemon = command.find("autographd") != std::string::npos;
+      EXPECT_EQ(result.code, is_daemon ? 1 : 4) << what;
+      if (is_daemon) continue;
+      EXPECT_EQ(json::parse(result.out)["error"]["code"], 8) << what;
+    }
+  }
+  EXPECT_GT(wanted, 0);
+}
+
 TEST(CommandLine, APlaceWithoutPermissionIsSaid) {
   const Alone place;
   ASSERT_TRUE(MakeDirs(place.path("closed")).ok());

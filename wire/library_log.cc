@@ -4,13 +4,19 @@
 #include <grpc/support/log.h>
 
 #include <string>
+#include <string_view>
 
 #include "base/log.h"
+#include "base/no_memory.h"
 
 namespace ag {
 namespace {
 
+// gRPC asserts that the threads of its server start, and aborts the process where one does not.
+constexpr std::string_view kNoThread = "assertion failed: worker->created()";
+
 void TakeFromGrpc(gpr_log_func_args* line) {
+  if (line->message == kNoThread) EndWithoutMemory();
   if (line->severity == GPR_LOG_SEVERITY_ERROR) {
     LogError("gRPC: {} ({}:{})", line->message, line->file, line->line);
   } else {

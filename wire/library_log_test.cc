@@ -6,6 +6,8 @@
 
 #include <regex>
 
+#include "base/no_memory.h"
+
 namespace ag {
 namespace {
 
@@ -21,6 +23,18 @@ TEST(LibraryLog, LinesAreOurs) {
                             "error autograph: gRPC: no descriptor for x\\\\ny \\(a.cc:7\\)\n" +
                             time + "warning autograph: protobuf: a large message \\(.*:\\d+\\)\n");
   EXPECT_TRUE(std::regex_match(lines, expected)) << lines;
+}
+
+void FailToStartAThread() {
+  RouteLibraryLogs();
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);  // Whatever GRPC_VERBOSITY says.
+  EndWithoutMemoryAs("prog", 4);
+  gpr_log("thread_manager.cc", 145, GPR_LOG_SEVERITY_ERROR, "assertion failed: worker->created()");
+}
+
+TEST(LibraryLogDeathTest, NoThreadForGrpcIsWantOfMemory) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(FailToStartAThread(), testing::ExitedWithCode(4), "^prog: no memory is left");
 }
 
 }  // namespace

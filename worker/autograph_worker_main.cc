@@ -8,6 +8,7 @@
 #include "base/command_line.h"
 #include "base/log.h"
 #include "base/measuring_lock_flag.h"
+#include "base/no_memory.h"
 #include "base/process.h"
 #include "base/signals.h"
 #include "device/api/device_name.h"
@@ -106,6 +107,7 @@ int Main(int argc, char** argv) {
   AddFlags(app, flags);
   NameVariables(app);
   if (const int code = ParseCommandLine(app, argc, argv); code >= 0) return code;
+  EndWithoutMemoryAs("autograph-worker", 1);
   InitLog("autograph-worker",
           LogOptions{.level = flags.log_level, .json = flags.log_format == "json"});
   flags.agent.blob_cache_bytes_max = static_cast<int64_t>(flags.blob_cache_gib * (1 << 30));

@@ -59,6 +59,11 @@ int ExitCodeOf(const Status& status);
 
 // Whether the words of a command line ask for JSON, whatever else is wrong with them.
 bool AsksForJson(int argc, char** argv);
+// The document of an error where there is no memory to make one.
+inline constexpr const char* kNoMemoryJson =
+    R"({"error": {"code": 8, "message": "no memory is left, or no thread", )"
+    R"("reason": "RESOURCE_EXHAUSTED"}})"
+    "\n";
 
 std::string DefaultDataDir();  // Of the embedded service.
 
