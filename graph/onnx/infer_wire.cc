@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/text.h"
 #include "graph/onnx/wire.h"
 #include "onnx/onnx_pb.h"
 #include "onnx/shape_inference/implementation.h"
@@ -233,6 +234,15 @@ const std::vector<std::string>& StandardOperators() {
     return result;
   }());
   return names;
+}
+
+bool IsStandard(const OnnxNode& node) {
+  return node.domain.empty() && std::ranges::binary_search(StandardOperators(), node.op_type);
+}
+
+std::string SimilarOperator(const OnnxNode& node) {
+  if (!node.domain.empty() || IsStandard(node)) return "";
+  return DidYouMean(node.op_type, StandardOperators());
 }
 
 bool MeansTheSame(const std::string& op_type, int64_t opset, int64_t later) {

@@ -168,6 +168,10 @@ StatusOr<std::vector<TensorType>> InferOutputs(
 
 // Returns the names of the default domain's operators that the linked library knows, sorted.
 const std::vector<std::string>& StandardOperators();
+// Whether the node's operator is one of them.
+bool IsStandard(const OnnxNode& node);
+// Returns "; did you mean 'Conv'?" for a name in the standard domain that is none of them, or "".
+std::string SimilarOperator(const OnnxNode& node);
 
 // Whether a node of the default domain means the same in a later opset, as far as the linked
 // library knows: true for the same opset.

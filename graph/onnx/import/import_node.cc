@@ -225,17 +225,6 @@ StatusOr<std::vector<TensorType>> StatedTypes(const OnnxNode& node, const Import
   return types;
 }
 
-// Whether the linked library knows the node's operator.
-bool IsStandard(const OnnxNode& node) {
-  return node.domain.empty() && std::ranges::binary_search(StandardOperators(), node.op_type);
-}
-
-// Returns "; did you mean 'Conv'?" for a name that no standard operator has, or "".
-std::string SimilarOperator(const OnnxNode& node) {
-  if (!node.domain.empty() || IsStandard(node)) return "";
-  return DidYouMean(node.op_type, StandardOperators());
-}
-
 // Runs the node's own kernel on its known operands, and on zeros for the others. The zeros tell the
 // types of the results where their sizes do not depend on values.
 StatusOr<std::vector<Tensor>> RunOnKnown(const OnnxNode& node, int64_t opset,
@@ -462,11 +451,16 @@ StatusOr<std::vector<ValueId>> ImportAny(const OnnxNode& node, Importer& importe
       (native.code() == StatusCode::kInvalidArgument && HasUnusualTypes(node, importer));
   if (!unsupported) return native;
   StatusOr<std::vector<ValueId>> kept = ImportOpaque(node, opset, importer);
+  const std::string similar = CanCompute(node, importer) ? "" : SimilarOperator(node);
+  if (kept.ok() && !similar.empty()) {
+    importer.warnings.push_back(fmt::format("no operator of ONNX that is known here is called {}{}",
+                                            Quoted(node.op_type), similar));
+  }
   if (kept.ok() || kept.status().code() == StatusCode::kResourceExhausted) return kept;
   if (native.code() == StatusCode::kInvalidArgument) return native;
   if (HasOperator(node)) return kept;
   return Err(kept.status().code(), "{}, and it cannot be kept: {}{}", Message(native),
-             Message(kept.status()), SimilarOperator(node));
+             Message(kept.status()), similar);
 }
 
 // Returns the numbers of the operands when all are the same in every run and the node makes the

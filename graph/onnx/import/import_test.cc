@@ -377,6 +377,14 @@ TEST(ImportTestOnly, UnknownOperatorsAreKept) {
   EXPECT_EQ(node.outputs[0].ToString(), "f32[2,3]");
 }
 
+TEST(ImportTestOnly, ATypoOfAKnownTypeIsSaid) {
+  const auto kept = Import("g (float[2,3] x) => (float[2,3] y) { y = Rellu(x) }", 17);
+  ASSERT_EQ(ToString(kept.status()), "OK");
+  EXPECT_EQ(kept->warnings,
+            std::vector<std::string>{"no operator of ONNX that is known here is called \"Rellu\"; "
+                                     "did you mean 'Relu'?"});
+}
+
 // Where the IR's kernels, which compute in double precision, would give another result.
 TEST(ImportTestOnly, IntegersThatWrapAroundAreKept) {
   const char* const texts[] = {

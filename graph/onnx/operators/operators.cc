@@ -127,8 +127,8 @@ StatusOr<KeptOperator> KeptOperator::Of(const Node& node) {
   AG_LET(kept.node_, ParseNode(kept.bytes_));
   if (!HasOperator(kept.node_)) {
     return Err(StatusCode::kUnimplemented,
-               "operator {}: optimize keeps it as it is, but nothing here can run it",
-               QualifiedName(kept.node_));
+               "operator {}: optimize keeps it as it is, but nothing here can run it{}",
+               QualifiedName(kept.node_), SimilarOperator(kept.node_));
   }
   kept.node_.proto = {};  // Points into bytes that move.
   kept.opset_ = node.Int("opset");
