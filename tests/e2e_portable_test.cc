@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "graph/onnx/testing/onnx_testing.h"
 #include "tests/cluster.h"
 
 namespace ag {
@@ -202,6 +203,28 @@ TEST(Portable, IsTriedWhenOurRuntimeGainsNothing) {
   EXPECT_FALSE(document["portable"].empty());
   EXPECT_TRUE(document.contains("over_untuned")) << "our session runs it as well";
   EXPECT_THAT(*ReadFile(place.path("o.onnx")), HasSubstr("autograph.plan"));
+}
+
+// No kernel here runs the node, and nobody knows what it gives: the rest is optimized before it.
+TEST(Portable, AnOperatorOfAnotherDomainStaysBehind) {
+  Alone place;
+  const std::string model = place.Write(
+      "m.onnx", testing::ModelFromText("<ir_version: 8, opset_import: [\"\" : 17, \"my.dom\" : 1]> "
+                                       "g (float[2,3] x) => (float[n,m] y)"
+                                       "{ a = Relu(x) b = Relu(a) c = my.dom.Foo(b) y = Exp(c) }"));
+  FakeOnnxRuntime(place.variables, place.path("python"), model, "80");
+  const CommandResult result =
+      place.Cli({"optimize", model, "-o", place.path("o.onnx"), "--device", "cpu:1", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json document = ResultIn(result.out);
+  EXPECT_EQ(document["verdict"], "FASTER") << document.dump(2);
+  EXPECT_EQ(document["output"], "REWRITTEN");
+  EXPECT_EQ(document["output_runtime"], "ONNX Runtime 9.9");
+  EXPECT_THAT(document["warnings"].dump(), HasSubstr("node 2 (Foo) has no kernel here"));
+  EXPECT_THAT(*ReadFile(place.path("o.onnx")), Not(HasSubstr("autograph.plan")));
+  const CommandResult run = place.Cli({"run", place.path("o.onnx")});
+  EXPECT_EQ(run.code, 3);
+  EXPECT_THAT(run.err, HasSubstr("(Foo): no kernel here runs it"));
 }
 
 TEST(Portable, AModelThatOnnxRuntimeRefusesIsAnError) {

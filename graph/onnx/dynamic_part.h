@@ -1,5 +1,6 @@
 // The part of a model that the IR cannot hold, because the sizes of its tensors depend on values,
-// or because it works on strings, sequences or optionals: the first node of which that is true and
+// or because it works on strings, sequences or optionals, or because nobody here knows what type an
+// operator of another domain gives: the first node of which that is true and
 // every node that reads from one (NonMaxSuppression and what comes after it, a loop with a
 // condition of its own). The graph ends before it: its outputs are the values that this part reads,
 // and those outputs of the model that it does not compute. Export writes both parts; a session runs
@@ -35,6 +36,10 @@ struct DynamicPart {
   std::vector<Weight> weights;
   // Name and ValueInfoProto of each output of the whole model, in order.
   std::vector<std::pair<std::string, std::string>> outputs;
+
+  // The first of the nodes that no kernel here runs, as "node \"f\" (Foo)": only another runtime,
+  // which knows the operator, runs the whole model. "": there is none.
+  std::string no_kernel;
 
   bool empty() const { return nodes.empty() && inputs.empty(); }
 };

@@ -6,7 +6,7 @@
 namespace ag {
 namespace {
 
-constexpr uint32_t kOriginVersion = 4;
+constexpr uint32_t kOriginVersion = 5;
 
 std::string EncodeType(const TensorType& type) {
   ByteWriter out;
@@ -36,7 +36,7 @@ void Fields(auto& io, Is<DynamicPart::Input> auto& input) {
 }
 
 void Fields(auto& io, Is<DynamicPart> auto& part) {
-  io(part.inputs, part.nodes, part.functions, part.weights, part.outputs);
+  io(part.inputs, part.nodes, part.functions, part.weights, part.outputs, part.no_kernel);
 }
 
 void Fields(auto& io, Is<NodeNames> auto& names) { io(names.node, names.values, names.notes); }

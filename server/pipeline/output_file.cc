@@ -91,6 +91,16 @@ std::vector<std::string> NamesOfOutputs(const Graph& graph) {
   return names;
 }
 
+// Returns the outputs of the whole model: those of the graph alone do where nothing stands behind
+// it.
+std::vector<std::string> NamesOfOutputs(const ImportedModel& model) {
+  const DynamicPart& behind = model.origin.dynamic;
+  if (behind.empty()) return NamesOfOutputs(model.graph);
+  std::vector<std::string> names;
+  for (const auto& [name, proto] : behind.outputs) names.push_back(name);
+  return names;
+}
+
 // Returns which shape set these sizes are, as GivenInputs::shape_set says it; a number that no set
 // has: none of them.
 std::optional<size_t> ShapeSetOf(const OutputSetting& setting, const AtOtherSizes* at) {
@@ -256,7 +266,7 @@ StatusOr<std::vector<OutputError>> OutputFiles::CompareElsewhere(OutputFile* fil
   set.mutable_compare_inputs()->Assign(inputs.digests.begin(), inputs.digests.end());
   set.set_compare_seeds(set.compare_inputs_size());
   AG_LET(std::vector<OutputError> errors,
-         measurer_.CompareFiles(std::move(set), NamesOfOutputs(setting_.model->graph)));
+         measurer_.CompareFiles(std::move(set), NamesOfOutputs(*setting_.model)));
   for (const std::string& name : inputs.names) file->compared.push_back({.inputs = name});
   return errors;
 }
@@ -391,7 +401,9 @@ Status OutputFiles::Check(OutputFile* file) {
     return OkStatus();
   }
   file->errors = *std::move(errors);
-  RefuseWhatDiffers(setting_, setting_.model->graph.outputs().size(), file);
+  const size_t outputs = setting_.has_opaque() ? NamesOfOutputs(*setting_.model).size()
+                                               : setting_.model->graph.outputs().size();
+  RefuseWhatDiffers(setting_, outputs, file);
   if (!file->refusal) AG_TRY(CheckAtOtherSizes(file));
   return OkStatus();
 }

@@ -59,7 +59,11 @@ struct OutputSetting {
   BoundShapes bound_shapes() const { return BoundShapesOf(import.shapes); }
   // Returns the key in the file's metadata of the plan for these sizes of open inputs.
   std::string PlanKey(const ShapesByInput& shapes) const;
-  bool has_opaque() const { return runnable.digest() != model->graph.digest(); }
+  // Whether our runtime cannot run the whole model: opaque nodes are cut out of the graph, or nodes
+  // behind it have no kernel.
+  bool has_opaque() const {
+    return runnable.digest() != model->graph.digest() || !model->origin.dynamic.no_kernel.empty();
+  }
 };
 
 // Why a file is not published; `text` is for people.

@@ -203,6 +203,11 @@ StatusOr<Pipeline::Imported> Pipeline::Import(const Setting& setting) {
                                         setting.rules, *blobs_));
   AG_LET(imported.given, PlaceGiven(asked, imported));
   for (const GivenInputs& given : imported.given) AG_TRY(blobs_->Adopt(given.digest));
+  if (const std::string& node = imported.model.origin.dynamic.no_kernel;
+      !node.empty() && !imported.sets.empty()) {
+    return Err(StatusCode::kUnimplemented,
+               "shape sets: {} has no kernel here, so the output has no plans", node);
+  }
   imported.is_cut = CutFor(setting.spec);
   AG_LET(OpaqueCut cut, CutOpaque(imported.model.graph, imported.is_cut));
   imported.runnable = cut.nodes.empty() ? imported.model.graph : cut.graph;

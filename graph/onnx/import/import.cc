@@ -88,11 +88,24 @@ void LeaveMakersOf(const OnnxModel& model, const Importer& importer, std::set<in
   dynamic->erase("");
 }
 
+// Returns the warning of nodes that the graph does not have.
+std::string LeftText(size_t left, size_t all, const std::string& no_kernel,
+                     const std::string& why) {
+  if (no_kernel.empty()) {
+    return fmt::format("{} of {} nodes run one by one behind the plan; {}", left, all, why);
+  }
+  return fmt::format(
+      "{} of {} nodes stay behind what is optimized, and only ONNX Runtime can run "
+      "them: {} has no kernel here; {}",
+      left, all, no_kernel, why);
+}
+
 // Imports the nodes whose operands are tensors of known types. Returns the indices of the others,
 // producers first, and adds the names that these define to *dynamic, which has the inputs that the
-// graph cannot hold.
+// graph cannot hold. Sets *no_kernel as DynamicPart has it.
 StatusOr<std::vector<int>> ImportStaticNodes(const OnnxModel& model, Importer& importer,
-                                             std::set<std::string>* dynamic, Obstacles& obstacles) {
+                                             std::set<std::string>* dynamic, Obstacles& obstacles,
+                                             std::string* no_kernel) {
   AG_LET(const std::vector<int> order, OrderNodes(model.nodes));
   std::set<int> left;
   std::string why;
@@ -108,16 +121,17 @@ StatusOr<std::vector<int>> ImportStaticNodes(const OnnxModel& model, Importer& i
       return dynamic->contains(name);
     });
     Status status;
-    if (is_blocked) {
-      obstacles.Block(node.outputs);
+    if (is_blocked) obstacles.Block(node.outputs);
+    if (is_blocked || waits) {
       status = CheckOperator(node, noun, importer);
-    } else if (!waits) {
+    } else {
       status = ImportNode(node, static_cast<size_t>(i), importer);
     }
-    const bool may_wait =
-        !is_blocked && status.code() == StatusCode::kUnimplemented && CanCompute(node, importer);
-    if (waits || may_wait) {
+    const bool may_wait = !is_blocked && !waits && status.code() == StatusCode::kUnimplemented &&
+                          MayRunElsewhere(node, importer);
+    if ((waits && status.ok()) || may_wait) {
       if (why.empty()) why = Message(status);
+      if (no_kernel->empty() && !CanCompute(node, importer)) *no_kernel = noun;
       left.insert(i);
       dynamic->insert(node.outputs.begin(), node.outputs.end());
     } else if (!status.ok()) {
@@ -128,8 +142,7 @@ StatusOr<std::vector<int>> ImportStaticNodes(const OnnxModel& model, Importer& i
   LeaveMakersOf(model, importer, left, dynamic);
   if (!left.empty()) {
     if (why.empty()) why = "an output is a sequence, an optional or of strings";
-    importer.warnings.push_back(fmt::format("{} of {} nodes run one by one behind the plan; {}",
-                                            left.size(), model.nodes.size(), why));
+    importer.warnings.push_back(LeftText(left.size(), model.nodes.size(), *no_kernel, why));
   }
   std::vector<int> ordered;
   std::ranges::copy_if(order, std::back_inserter(ordered), [&](int i) { return left.contains(i); });
@@ -307,11 +320,14 @@ StatusOr<ImportedModel> ImportWithSizes(OnnxModel model, const ImportOptions& op
   AG_TRY(AddWeights(model, importer));
   std::set<std::string> dynamic;
   for (const DynamicPart::Input& input : importer.outside_inputs) dynamic.insert(input.name);
-  AG_LET(const std::vector<int> left, ImportStaticNodes(model, importer, &dynamic, obstacles));
+  std::string no_kernel;
+  AG_LET(const std::vector<int> left,
+         ImportStaticNodes(model, importer, &dynamic, obstacles, &no_kernel));
   AG_TRY(AddOutputs(model, dynamic, importer));
   ImportedModel imported;
   if (!left.empty() || !importer.outside_inputs.empty()) {
     AG_LET(model.origin.dynamic, DynamicPartOf(model, left, dynamic, importer));
+    model.origin.dynamic.no_kernel = no_kernel;
   }
   AG_TRY(NoteStated(model, importer, model.origin));
   AG_LET(imported.graph, importer.Build(&model.origin));

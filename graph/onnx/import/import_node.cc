@@ -524,8 +524,12 @@ bool CanCompute(const OnnxNode& node, const Importer& importer) {
   return support.is_imported || support.has_kernel || importer.FunctionOf(node) != nullptr;
 }
 
+bool MayRunElsewhere(const OnnxNode& node, const Importer& importer) {
+  return !node.domain.empty() || CanCompute(node, importer);
+}
+
 Status CheckOperator(const OnnxNode& node, const std::string& noun, const Importer& importer) {
-  if (CanCompute(node, importer) || IsStandard(node)) return OkStatus();
+  if (MayRunElsewhere(node, importer) || IsStandard(node)) return OkStatus();
   const StatusOr<std::vector<TensorType>> stated = StatedTypes(node, importer);
   if (stated.ok()) return OkStatus();
   return Err(StatusCode::kUnimplemented, "{}: {}, and it cannot be kept: {}{}", noun, kNotKnown,

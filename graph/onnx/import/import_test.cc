@@ -6,6 +6,7 @@
 #include "graph/onnx/import/import.h"
 #include "graph/onnx/import/node_import.h"
 #include "graph/onnx/imported_model.h"
+#include "graph/onnx/origin.h"
 #include "graph/onnx/testing/onnx_testing.h"
 #include "graph/text_form.h"
 
@@ -375,6 +376,35 @@ TEST(ImportTestOnly, UnknownOperatorsAreKept) {
   const Node& node = kept->graph.node(kept->graph.outputs()[0].edge.node - 1);
   EXPECT_EQ(node.op, OpKind::kOpaque);
   EXPECT_EQ(node.outputs[0].ToString(), "f32[2,3]");
+}
+
+constexpr char kOtherDomain[] =
+    "<ir_version: 8, opset_import: [\"\" : 17, \"my.dom\" : 1]> "
+    "g (float[2,3] x) => (float[n,m] y) { a = Relu(x) b = my.dom.Foo(a) y = Exp(b) }";
+
+// Another runtime may know what a node of another domain gives: the graph ends before it.
+TEST(ImportTestOnly, AnOperatorWithoutAKnownTypeStaysBehind) {
+  const auto imported = Import(kOtherDomain, 17);
+  ASSERT_EQ(ToString(imported.status()), "OK");
+  EXPECT_EQ(FormatGraph(imported->graph), "input x f32[2,3]\nv1 = relu(x)\noutput \"a\" = v1\n");
+  const DynamicPart& part = imported->origin.dynamic;
+  EXPECT_EQ(part.nodes.size(), 2u);
+  EXPECT_EQ(part.no_kernel, "node 1 (Foo)");
+  EXPECT_EQ(imported->warnings,
+            std::vector<std::string>{
+                "2 of 3 nodes stay behind what is optimized, and only ONNX Runtime can run them: "
+                "node 1 (Foo) has no kernel here; node 1 (Foo): the operator is not known, and it "
+                "cannot be kept: the model does not state the type of \"b\" (as value_info)"});
+  EXPECT_EQ(DecodeOrigin(EncodeOrigin(imported->origin))->dynamic.no_kernel, part.no_kernel);
+}
+
+// What waits for such a node is looked at all the same.
+TEST(ImportTestOnly, ATypoBehindIsAnObstacle) {
+  std::string text = kOtherDomain;
+  text.replace(text.find("Exp"), 3, "Exxp");
+  EXPECT_EQ(ToString(Import(text, 17).status()),
+            "UNIMPLEMENTED: node 2 (Exxp): the operator is not known, and it cannot be kept: the "
+            "model does not state the type of \"y\" (as value_info); did you mean 'Exp'?");
 }
 
 TEST(ImportTestOnly, ATypoOfAKnownTypeIsSaid) {

@@ -204,8 +204,11 @@ struct OperatorSupport {
 OperatorSupport SupportOf(const OnnxNode& node);
 // Whether an importer that computes all nodes has a kernel or a way to write the node out.
 bool CanCompute(const OnnxNode& node, const Importer& importer);
-// Returns an error when the node's operator is known neither here nor to ONNX and the model does
-// not state the types of its outputs: the node stops the import, whatever it reads.
+// Whether some runtime may run the node behind the graph: this one, or, for an operator of another
+// domain than ONNX's, one that knows it.
+bool MayRunElsewhere(const OnnxNode& node, const Importer& importer);
+// Returns an error when the node's operator is known neither here nor to ONNX, is of ONNX's domain,
+// and the model does not state the types of its outputs: it stops the import, whatever it reads.
 Status CheckOperator(const OnnxNode& node, const std::string& noun, const Importer& importer);
 
 // Returns "node \"conv1\" (Conv)", or "node 12 (Conv)" for a node without a name.
