@@ -727,6 +727,12 @@ TEST(Server, ExportsAndImportsTheCache) {
   grpc::ClientContext context;
   ASSERT_TRUE(v1::Cache::NewStub(other.channel)->Forget(&context, forget, &forgotten).ok());
   EXPECT_EQ(forgotten.measurements(), response.added());
+  const double measured = records[0].measured_unix_seconds();
+  for (const double time : {std::nan(""), -1.0, 1e300}) {
+    records[0].set_measured_unix_seconds(time);
+    EXPECT_EQ(import(&response).error_code(), grpc::StatusCode::INVALID_ARGUMENT) << time;
+  }
+  records[0].set_measured_unix_seconds(measured);
   records[0].set_environment("forged");
   EXPECT_EQ(import(&response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }

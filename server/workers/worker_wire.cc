@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kReasonBytesMax = 3000;
 constexpr size_t kVersionBytesMax = 100;
+constexpr double kUnixSecondsMax = 1e12;
 
 WorkerResult ResultOf(const v1::ItemResult& p) {
   return {p.sequence(), p.epoch(), p.attempt(), EntryResultOf(p)};
@@ -97,6 +98,11 @@ StatusOr<CacheRow> FromProto(const v1::CacheRecord& p) {
   row.problem = p.problem();
   row.environment = p.environment();
   row.measurement = FromProto(p.measurement());
+  // An importer may send any double, NaN too, and the cast of what does not fit is undefined.
+  if (!(p.measured_unix_seconds() >= 0 && p.measured_unix_seconds() <= kUnixSecondsMax)) {
+    return Err(StatusCode::kInvalidArgument, "measured_unix_seconds: {} is no time",
+               p.measured_unix_seconds());
+  }
   row.measured_unix_seconds = static_cast<int64_t>(p.measured_unix_seconds());
   row.summary = p.summary();
   row.worker = p.worker();
