@@ -27,8 +27,11 @@ class Target {
     InitLog("fuzz", LogOptions{.level = "off"});
     ServerOptions options;
     options.data_dir = folder_.path() + "/data";
+    options.listen = "unix:" + folder_.path() + "/socket";
     server_ = *Server::Start(options);
-    stub_ = std::make_unique<grpc::GenericStub>(server_->InProcessChannel());
+    // gRPC 1.51 keeps 12 KB of most calls of an in-process channel; over a socket it keeps none.
+    stub_ = std::make_unique<grpc::GenericStub>(
+        grpc::CreateChannel(options.listen, grpc::InsecureChannelCredentials()));
   }
 
   // Sends the messages, half-closes, and reads what comes until the end.
