@@ -51,7 +51,9 @@ TEST(Elsewhere, IsTheBaselineOnTheCpuAlone) {
   EXPECT_EQ(beside["output_runtime"], "AutoGraph");
   EXPECT_EQ(beside["input_latency"]["median_ns"], 1e9);
   EXPECT_EQ(beside["over_onnxruntime"]["median"], beside["speedup"]);
-  EXPECT_TRUE(beside.contains("over_untuned"));
+  // Where no plan gains, as on a busy machine, the output is the input, and there is nothing to
+  // compare.
+  EXPECT_EQ(beside.contains("over_untuned"), beside.value("carries_plan", false)) << cpu.out;
 
   const json without = ResultIn(on("cpu:1", {"--ort", "off"}).out);
   EXPECT_EQ(without["baseline"], "AutoGraph, untuned");
