@@ -8,6 +8,7 @@ namespace {
 
 constexpr size_t kBytesMax = size_t{64} << 10;
 constexpr size_t kKeptMax = 1000;
+constexpr Nanos kFilesPeriod = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -21,25 +22,37 @@ std::string RecentAnswers::KeyOf(const v1::OptimizeRequest& request, const std::
   return tenant + "\n" + of_anybody.SerializeAsString();
 }
 
+void RecentAnswers::Forget(const std::string& key) {
+  const auto found = kept_.find(key);
+  if (found == kept_.end()) return;
+  order_.erase(found->second.place);
+  kept_.erase(found);
+}
+
 std::shared_ptr<const v1::Job> RecentAnswers::Find(const std::string& key, const Revision& now) {
+  const Nanos time = clock_.Now();
   MutexLock lock(mutex_);
   const auto found = kept_.find(key);
   if (found == kept_.end()) return nullptr;
-  if (found->second.revision == now) return found->second.job;
-  order_.erase(found->second.place);
-  kept_.erase(found);
+  Kept& kept = found->second;
+  const bool is_due = time - kept.files_seen >= kFilesPeriod;
+  if (kept.revision == now && (!is_due || has_files_(*kept.job))) {
+    if (is_due) kept.files_seen = time;
+    return kept.job;
+  }
+  Forget(key);
   return nullptr;
 }
 
 void RecentAnswers::Keep(const std::string& key, const Revision& revision, const v1::Job& job) {
+  const Nanos time = clock_.Now();
   if (key.empty() || job.ByteSizeLong() > kBytesMax || key.size() > kBytesMax) return;
   MutexLock lock(mutex_);
   if (kept_.contains(key)) return;  // Another call has found it at the same time.
   order_.push_back(key);
-  kept_[key] = {revision, std::make_shared<const v1::Job>(job), std::prev(order_.end())};
+  kept_[key] = {revision, std::make_shared<const v1::Job>(job), std::prev(order_.end()), time};
   if (kept_.size() <= kKeptMax) return;
-  kept_.erase(order_.front());
-  order_.pop_front();
+  Forget(std::string(order_.front()));
 }
 
 }  // namespace ag

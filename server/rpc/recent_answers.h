@@ -1,21 +1,29 @@
 // Answers that were given lately, by the bytes of their requests, so that a repeated request costs
 // about as much as the smallest call. Such an answer is given again only while nothing has changed
-// that it depends on: which workers offer what, and what is remembered. Thread-safe.
+// that it depends on: which workers offer what, what is remembered, and whether its files are
+// there, which is looked at once a second. Thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
 #include <unordered_map>
 
 #include "autograph/v1/optimizer.pb.h"
+#include "base/clock.h"
 #include "base/mutex.h"
 
 namespace ag {
 
 class RecentAnswers {
  public:
+  using HasFiles = std::function<bool(const autograph::v1::Job& answer)>;
+
+  RecentAnswers(Clock& clock, HasFiles has_files)
+      : clock_(clock), has_files_(std::move(has_files)) {}
+
   // What answers depend on: Dispatcher::offers_revision and CacheStore::answers_revision, read
   // before the answer was found.
   struct Revision {
@@ -27,7 +35,8 @@ class RecentAnswers {
   // or wants to be searched again).
   static std::string KeyOf(const autograph::v1::OptimizeRequest& request,
                            const std::string& tenant);
-  // Returns the answer that was kept under the key; null: none, or it is of another revision.
+  // Returns the answer that was kept under the key; null: none, or it is of another revision, or
+  // its files are gone.
   std::shared_ptr<const autograph::v1::Job> Find(const std::string& key, const Revision& now);
   // Keeps an answer. Leaves out those of more than 64 KiB; forgets the oldest of more than 1,000.
   void Keep(const std::string& key, const Revision& revision, const autograph::v1::Job& job);
@@ -37,7 +46,12 @@ class RecentAnswers {
     Revision revision;
     std::shared_ptr<const autograph::v1::Job> job;
     std::list<std::string>::iterator place;  // In order_.
+    Nanos files_seen;                        // When its files were there.
   };
+  void Forget(const std::string& key) AG_REQUIRES(mutex_);
+
+  Clock& clock_;
+  const HasFiles has_files_;
   Mutex mutex_;
   std::unordered_map<std::string, Kept> kept_ AG_GUARDED_BY(mutex_);
   std::list<std::string> order_ AG_GUARDED_BY(mutex_);  // Keys, the oldest first.

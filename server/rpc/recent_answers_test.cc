@@ -31,28 +31,43 @@ TEST(RecentAnswers, AreThoseOfTheSameBytesAndTenant) {
   }
 }
 
-TEST(RecentAnswers, EndWithWhatTheyDependOn) {
-  RecentAnswers answers;
-  EXPECT_EQ(answers.Find("k", {1, 1}), nullptr);
-  answers.Keep("k", {1, 1}, Answer("o"));
-  ASSERT_NE(answers.Find("k", {1, 1}), nullptr);
-  EXPECT_EQ(answers.Find("k", {1, 1})->result().output_digest(), "o");
-  EXPECT_EQ(answers.Find("k", {2, 1}), nullptr) << "a worker came or went";
-  EXPECT_EQ(answers.Find("k", {1, 1}), nullptr) << "it is forgotten";
-  answers.Keep("k", {2, 1}, Answer("p"));
-  EXPECT_EQ(answers.Find("k", {2, 2}), nullptr) << "another answer was remembered";
-  answers.Keep("", {1, 1}, Answer("o"));
-  EXPECT_EQ(answers.Find("", {1, 1}), nullptr);
+class RecentAnswersTest : public testing::Test {
+ protected:
+  FakeClock clock_;
+  bool has_files_ = true;
+  RecentAnswers answers_{clock_, [this](const v1::Job&) { return has_files_; }};
+};
+
+TEST_F(RecentAnswersTest, EndWithWhatTheyDependOn) {
+  EXPECT_EQ(answers_.Find("k", {1, 1}), nullptr);
+  answers_.Keep("k", {1, 1}, Answer("o"));
+  ASSERT_NE(answers_.Find("k", {1, 1}), nullptr);
+  EXPECT_EQ(answers_.Find("k", {1, 1})->result().output_digest(), "o");
+  EXPECT_EQ(answers_.Find("k", {2, 1}), nullptr) << "a worker came or went";
+  EXPECT_EQ(answers_.Find("k", {1, 1}), nullptr) << "it is forgotten";
+  answers_.Keep("k", {2, 1}, Answer("p"));
+  EXPECT_EQ(answers_.Find("k", {2, 2}), nullptr) << "another answer was remembered";
+  answers_.Keep("", {1, 1}, Answer("o"));
+  EXPECT_EQ(answers_.Find("", {1, 1}), nullptr);
 }
 
-TEST(RecentAnswers, AreBounded) {
-  RecentAnswers answers;
-  answers.Keep("large", {1, 1}, Answer(std::string(70'000, 'o')));
-  EXPECT_EQ(answers.Find("large", {1, 1}), nullptr);
-  for (int i = 0; i < 1001; ++i) answers.Keep(std::to_string(i), {1, 1}, Answer("o"));
-  EXPECT_EQ(answers.Find("0", {1, 1}), nullptr);
-  EXPECT_NE(answers.Find("1", {1, 1}), nullptr);
-  EXPECT_NE(answers.Find("1000", {1, 1}), nullptr);
+TEST_F(RecentAnswersTest, EndWithinASecondWithTheirFiles) {
+  answers_.Keep("k", {1, 1}, Answer("o"));
+  has_files_ = false;
+  EXPECT_NE(answers_.Find("k", {1, 1}), nullptr) << "the files were there a moment ago";
+  clock_.Advance(std::chrono::seconds(1));
+  EXPECT_EQ(answers_.Find("k", {1, 1}), nullptr);
+  has_files_ = true;
+  EXPECT_EQ(answers_.Find("k", {1, 1}), nullptr) << "it is forgotten";
+}
+
+TEST_F(RecentAnswersTest, AreBounded) {
+  answers_.Keep("large", {1, 1}, Answer(std::string(70'000, 'o')));
+  EXPECT_EQ(answers_.Find("large", {1, 1}), nullptr);
+  for (int i = 0; i < 1001; ++i) answers_.Keep(std::to_string(i), {1, 1}, Answer("o"));
+  EXPECT_EQ(answers_.Find("0", {1, 1}), nullptr);
+  EXPECT_NE(answers_.Find("1", {1, 1}), nullptr);
+  EXPECT_NE(answers_.Find("1000", {1, 1}), nullptr);
 }
 
 }  // namespace

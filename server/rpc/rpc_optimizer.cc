@@ -19,7 +19,8 @@ constexpr Nanos kWatchLook =
 
 class OptimizerService final : public v1::Optimizer::Service {
  public:
-  explicit OptimizerService(RpcCore& core) : core_(core) {}
+  explicit OptimizerService(RpcCore& core)
+      : core_(core), recent_(*core.clock, [this](const v1::Job& job) { return HasFiles(job); }) {}
 
   grpc::Status Optimize(grpc::ServerContext* context, const v1::OptimizeRequest* request,
                         v1::Job* response) override {
@@ -139,16 +140,20 @@ class OptimizerService final : public v1::Optimizer::Service {
     return grpc::Status::OK;
   }
 
+  bool HasFiles(const v1::Job& answer) const {
+    for (const std::string* hex :
+         {&answer.result().output_digest(), &answer.result().report_digest()}) {
+      const auto digest = ParseDigest(*hex);
+      if (!hex->empty() && (!digest.ok() || !core_.blobs->Has(*digest))) return false;
+    }
+    return true;
+  }
+
   // Answers as a moment ago, when nothing has changed since.
   bool GiveAgain(const std::string& key, const RecentAnswers::Revision& revision,
                  v1::Job* response) {
     const auto known = key.empty() ? nullptr : recent_.Find(key, revision);
     if (known == nullptr) return false;
-    for (const std::string* hex :
-         {&known->result().output_digest(), &known->result().report_digest()}) {
-      const auto digest = ParseDigest(*hex);
-      if (!hex->empty() && (!digest.ok() || !core_.blobs->Has(*digest))) return false;
-    }
     *response = *known;
     const auto now = static_cast<double>(core_.clock->UnixSeconds());
     response->set_created_unix_seconds(now);
