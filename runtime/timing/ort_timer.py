@@ -183,6 +183,8 @@ def answer(request: dict[str, Any], reader: TextIO, channel: TextIO) -> None:
             serve(ort, numpy, request, reader, channel)
     except Exception as error:  # Whatever it is, the caller has to hear of it.
         text = " ".join(f"{type(error).__name__}: {error}".split())
+        for path in request.get("compare", [request.get("model", "")]):
+            text = text.replace(path, "the model") if path else text  # It may be a server's.
         print("error", text, file=channel, flush=True)
 
 

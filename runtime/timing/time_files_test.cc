@@ -247,7 +247,7 @@ class InferenceSession:
         assert options.intra_op_num_threads == 3
         assert getattr(options, "session.force_spinning_stop") == "1"
         print("this must not reach standard output")
-        if "broken" in path: raise RuntimeError("no such model")
+        if "broken" in path: raise RuntimeError(f"cannot load {path}: no such file")
         self.seconds = 0.004 if "slow" in path else 0.002
         self.open = "open" in path
         self.given = "given" in path
@@ -298,7 +298,8 @@ TEST_F(TimeFilesTest, TheScriptTimesWhatItIsGiven) {
   request.files[1].path = "open.onnx";
   const auto broken = TimeFiles(request);
   ASSERT_TRUE(broken.ok());
-  EXPECT_EQ(Message(broken->runners[0].status), "ONNX Runtime: RuntimeError: no such model");
+  EXPECT_EQ(Message(broken->runners[0].status),
+            "ONNX Runtime: RuntimeError: cannot load the model: no such file");
   EXPECT_EQ(Message(broken->runners[1].status),
             "ONNX Runtime: ValueError: input x: size batch is open; give it with --shape");
   request.shapes = {{"x", {1, 4}}};
