@@ -31,11 +31,11 @@ template <class T>
 void Multiply(const BlockProduct<T>& p) {
   for (int64_t row = 0; row < p.rows; ++row) {
     for (int64_t j = 0; j < p.columns; ++j) {
-      const T* panel = p.panels + j / kPanelColumns * kPanelColumns * p.depth + j % kPanelColumns;
+      const int64_t first = j / kPanelColumns * kPanelColumns * p.depth + j % kPanelColumns;
       T& out = p.out[row * p.out_stride + j];
       T sum = p.adds ? out : T{};
       for (int64_t k = 0; k < p.depth; ++k) {
-        sum = sum + p.a[row * p.depth + k] * panel[k * kPanelColumns];
+        sum = sum + p.a[row * p.depth + k] * p.panels[first + k * kPanelColumns];
       }
       out = sum;
     }

@@ -46,6 +46,14 @@ TEST(ContractionTest, GivesTheBitsOfThePlainLoop) {
   }
 }
 
+TEST(ContractionTest, ASumOfNothingIsZeroOrWhatWasThere) {
+  for (const bool adds : {false, true}) {
+    std::vector<int64_t> out = {1, 2};
+    Multiply<int64_t>({.rows = 1, .columns = 2, .out = out.data(), .out_stride = 2, .adds = adds});
+    EXPECT_EQ(out, (adds ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{0, 0}));
+  }
+}
+
 TEST(ContractionTest, ParallelForCoversEverythingOnce) {
   for (const int threads : {0, 1, 3, 8}) {
     for (const int64_t count : {0, 1, 2, 100}) {
