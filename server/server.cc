@@ -130,13 +130,13 @@ class Server::Impl {
   const ServerOptions options_;
   Clock& clock_;
   std::optional<FileLock> lock_;
+  Records records_;  // Outlives the store and the jobs.
   Store store_;
   std::shared_ptr<BlobDir> blobs_;
   uint64_t epoch_ = 0;
   RuleSet rules_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<JobProcesses> processes_;
-  JobRecords records_;  // Outlives the jobs.
   std::unique_ptr<Jobs> jobs_;
   std::unique_ptr<Sentinel> sentinel_;  // Ends before the jobs and the workers that it uses.
   std::unique_ptr<Access> access_;
@@ -170,7 +170,9 @@ Status Server::Impl::OpenStores() {
   AG_LET(store_, OpenStore({.folder = dir,
                             .below = options_.base_dir,
                             .cache_namespace = options_.cache_namespace,
-                            .failure_expiry = options_.failure_expiry},
+                            .failure_expiry = options_.failure_expiry,
+                            .on_write = [this](std::string_view store,
+                                               Nanos took) { records_.Wrote(store, took); }},
                            clock_));
   AG_LET(blobs_, BlobDir::Open(dir + "/blobs",
                                options_.base_dir.empty() ? "" : options_.base_dir + "/blobs"));

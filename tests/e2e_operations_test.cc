@@ -288,6 +288,10 @@ TEST(Operations, MetricsCountJobsByDeviceAndOutcome) {
   EXPECT_THAT(metrics, HasSubstr("autograph_job_duration_seconds_count" + labels + "} 1"));
   EXPECT_THAT(metrics, HasSubstr("autograph_job_duration_seconds_bucket" + labels));
   EXPECT_THAT(metrics, HasSubstr("autograph_queue_oldest_seconds{device=\"sim:small\"} 0"));
+  for (const char* store : {"jobs", "cache"}) {
+    EXPECT_THAT(metrics, HasSubstr("autograph_store_write_duration_seconds_count{store=\"" +
+                                   std::string(store) + "\"}"));
+  }
   EXPECT_THAT(metrics, HasSubstr("autograph_workers{health=\"SERVING\"} 1"));
 }
 

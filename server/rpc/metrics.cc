@@ -141,7 +141,7 @@ class Collector : public prometheus::Collectable {
 
 }  // namespace
 
-struct JobRecords::State {
+struct Records::State {
   std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   prometheus::Family<prometheus::Counter>& ended =
       prometheus::BuildCounter()
@@ -163,12 +163,17 @@ struct JobRecords::State {
           .Name("autograph_candidates_total")
           .Help("Whole graphs that were measured since the start, by device")
           .Register(*registry);
+  prometheus::Family<prometheus::Histogram>& writes =
+      prometheus::BuildHistogram()
+          .Name("autograph_store_write_duration_seconds")
+          .Help("How long writes to the files of jobs and of the cache took")
+          .Register(*registry);
 };
 
-JobRecords::JobRecords() : state_(std::make_unique<State>()) {}
-JobRecords::~JobRecords() = default;
+Records::Records() : state_(std::make_unique<State>()) {}
+Records::~Records() = default;
 
-void JobRecords::Ended(const Job& job) {
+void Records::Ended(const Job& job) {
   // Of a job that succeeded its verdict, else its state: "FASTER", "CANCELLED".
   const std::string outcome = job.state == v1::Job::SUCCEEDED && job.result.has_value()
                                   ? v1::Result::Verdict_Name(job.result->verdict())
@@ -183,6 +188,14 @@ void JobRecords::Ended(const Job& job) {
   const std::map<std::string, std::string> of_device = {{"device", job.request.device()}};
   state_->device_seconds.Add(of_device).Increment(job.device_seconds);
   state_->candidates.Add(of_device).Increment(job.progress.candidates());
+}
+
+void Records::Wrote(std::string_view store, Nanos took) {
+  state_->writes
+      .Add({{"store", std::string(store)}},
+           prometheus::Histogram::BucketBoundaries{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2,
+                                                   0.5, 1, 5})
+      .Observe(std::chrono::duration<double>(took).count());
 }
 
 struct MetricsEndpoint::State {

@@ -13,12 +13,13 @@
 
 namespace ag {
 
-// What has become of jobs, as counters and histograms. Thread-safe.
-class JobRecords {
+// What has happened since the start, as counters and histograms. Thread-safe.
+class Records {
  public:
-  JobRecords();
-  ~JobRecords();
+  Records();
+  ~Records();
   void Ended(const Job& job);
+  void Wrote(std::string_view store, Nanos took);  // See StoreOptions::on_write.
 
  private:
   friend class MetricsEndpoint;
@@ -27,7 +28,7 @@ class JobRecords {
 };
 
 struct MetricsSources {
-  JobRecords* records = nullptr;
+  Records* records = nullptr;
   Jobs* jobs = nullptr;
   JobsStore* jobs_store = nullptr;
   CacheStore* cache = nullptr;

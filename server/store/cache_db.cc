@@ -20,8 +20,9 @@ namespace {
 constexpr Nanos kSnapshotDelay{1'000'000'000};  // Writes come in bursts.
 constexpr int kSnapshotPause = 49;  // Times the last snapshot's duration: 1 / (1 + 49) is 2 %.
 
-StatusOr<Database> OpenAndMigrate(const std::string& path, Clock& clock) {
-  AG_LET(Database db, Database::Open(path, {.synchronous_full = false}));
+StatusOr<Database> OpenAndMigrate(const CacheDbOptions& options, Clock& clock) {
+  AG_LET(Database db,
+         Database::Open(options.path, {.synchronous_full = false, .on_write = options.on_write}));
   AG_TRY(Migrate(db, CacheSchema(), clock.UnixSeconds()));
   return db;
 }
@@ -454,12 +455,12 @@ Status CacheDb::WriteSnapshot() {
 }  // namespace
 
 StatusOr<std::unique_ptr<CacheStore>> OpenCacheDb(const CacheDbOptions& options, Clock& clock) {
-  auto db = OpenAndMigrate(options.path, clock);
+  auto db = OpenAndMigrate(options, clock);
   const bool corrupt = db.status().code() == StatusCode::kDataLoss;
   if (corrupt || db.status().code() == StatusCode::kUnimplemented) {
     LogWarn("cache file cannot be read: {}", Message(db.status()));
     AG_TRY(SetAside(options.path, corrupt ? "corrupt" : "old"), "cache file");
-    db = OpenAndMigrate(options.path, clock);
+    db = OpenAndMigrate(options, clock);
   }
   AG_TRY(db.status(), "cache file");
   return std::make_unique<CacheDb>(*std::move(db), options, corrupt, clock);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "server/store/cache_store.h"
+#include "server/store/sqlite.h"
 
 namespace ag {
 
@@ -21,6 +22,7 @@ struct CacheDbOptions {
   // When it cannot be read it is left out, see base(). "": none. REQUIRES: `path` names no file
   // yet.
   std::string base;
+  WriteObserver on_write = nullptr;
 };
 
 // Opens or creates the file. kFailedPrecondition: newer schema, or read-only. Renames a corrupt

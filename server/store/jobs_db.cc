@@ -317,8 +317,9 @@ Status JobsDb::Leave(int64_t job, const std::string& request_id) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<JobsStore>> OpenJobsDb(const std::string& path, Clock& clock) {
-  auto opened = Database::Open(path, {.synchronous_full = true});
+StatusOr<std::unique_ptr<JobsStore>> OpenJobsDb(const std::string& path, Clock& clock,
+                                                WriteObserver on_write) {
+  auto opened = Database::Open(path, {.synchronous_full = true, .on_write = std::move(on_write)});
   if (opened.status().code() == StatusCode::kDataLoss) {
     return Err(
         StatusCode::kDataLoss,

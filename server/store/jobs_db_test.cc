@@ -67,6 +67,21 @@ TEST(JobsDb, ASecondConnectionIsRefused) {
   EXPECT_EQ(place.Open().status().code(), StatusCode::kUnavailable);
 }
 
+TEST(JobsDb, EachWriteIsObservedOnce) {
+  JobsPlace place;
+  int writes = 0;
+  const auto db = *OpenJobsDb(place.path, place.clock, [&](Nanos took) {
+    EXPECT_GE(took, Nanos{0});
+    ++writes;
+  });
+  const int of_open = writes;
+  EXPECT_GT(of_open, 0);
+  ASSERT_TRUE(db->CountByState().ok());
+  EXPECT_EQ(writes, of_open) << "a look is no write";
+  ASSERT_TRUE(db->OpenEpoch().ok());
+  EXPECT_EQ(writes, of_open + 1);
+}
+
 // What a power cut may undo was not acknowledged.
 TEST(JobsDb, WhatIsAcknowledgedIsSynced) {
   const FaultVfs vfs;

@@ -9,15 +9,22 @@ namespace {
 
 constexpr char kSnapshotFile[] = "cache.snapshot";
 
+WriteObserver ObserverOf(std::string_view store, const StoreOptions& options) {
+  if (!options.on_write) return nullptr;
+  return [store, on_write = options.on_write](Nanos took) { on_write(store, took); };
+}
+
 }  // namespace
 
 StatusOr<Store> OpenStore(const StoreOptions& options, Clock& clock) {
   Store store;
-  AG_LET(store.jobs, OpenJobsDb(fmt::format("{}/{}", options.folder, kJobsFile), clock));
+  AG_LET(store.jobs, OpenJobsDb(fmt::format("{}/{}", options.folder, kJobsFile), clock,
+                                ObserverOf("jobs", options)));
   CacheDbOptions cache;
   cache.path = fmt::format("{}/{}", options.folder, kCacheFile);
   cache.failure_expiry = options.failure_expiry;
   cache.cache_namespace = options.cache_namespace;
+  cache.on_write = ObserverOf("cache", options);
   // Only a store of its own is left for others to read.
   std::string& snapshot = options.below.empty() ? cache.snapshot : cache.base;
   snapshot =

@@ -2,8 +2,10 @@
 // see the interfaces only. Functions; one thread at a time for one folder.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -19,6 +21,8 @@ struct StoreOptions {
   std::string below;
   std::string cache_namespace;                   // Rows and answers of another one are not known.
   Nanos failure_expiry{std::chrono::hours(24)};  // A failure is tried again after this.
+  // Hears of each write to "jobs" or "cache" how long it took, on the thread that wrote.
+  std::function<void(std::string_view store, Nanos took)> on_write = nullptr;
 };
 
 struct Store {

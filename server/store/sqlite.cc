@@ -1,6 +1,13 @@
 #include "server/store/sqlite.h"
 
+#include <algorithm>
+
 namespace ag {
+namespace {
+
+constexpr char kCommit[] = "COMMIT";
+
+}  // namespace
 
 void SqliteTraits::Free(Raw db) { sqlite3_close_v2(db); }
 void SqliteStatementTraits::Free(Raw statement) { sqlite3_finalize(statement); }
@@ -91,6 +98,21 @@ std::string ImmutableUri(std::string_view path) {
   return uri + "?mode=ro&immutable=1";
 }
 
+namespace {
+
+// SQLite calls it after each statement, with its time. What ended a transaction wrote to the file.
+int OnStatementEnd(unsigned, void* observer, void* statement, void* nanoseconds) {
+  auto* const ended = static_cast<sqlite3_stmt*>(statement);
+  const bool wrote =
+      sqlite3_stmt_readonly(ended) == 0 || std::string_view(sqlite3_sql(ended)) == kCommit;
+  if (!wrote || sqlite3_get_autocommit(sqlite3_db_handle(ended)) == 0) return 0;
+  const Nanos took(*static_cast<const sqlite3_int64*>(nanoseconds));
+  (*static_cast<const WriteObserver*>(observer))(std::max(took, Nanos{0}));
+  return 0;
+}
+
+}  // namespace
+
 StatusOr<Database> Database::OpenRaw(const std::string& path, const char* name, int flags) {
   Database db;
   db.path_ = path;
@@ -120,6 +142,10 @@ StatusOr<Database> Database::Open(const std::string& path, const DatabaseOptions
 // Locks the file exclusively before it sets WAL: WAL then keeps its index in this process's memory,
 // and no second connection can meet the WAL-reset bug of SQLite before 3.51.3.
 Status Database::Configure(const DatabaseOptions& options) {
+  if (options.on_write) {
+    on_write_ = std::make_unique<WriteObserver>(options.on_write);
+    sqlite3_trace_v2(raw_.get(), SQLITE_TRACE_PROFILE, &OnStatementEnd, on_write_.get());
+  }
   AG_TRY(Execute("PRAGMA locking_mode=EXCLUSIVE"));
   AG_TRY(Execute("PRAGMA journal_mode=WAL"));
   AG_TRY(
@@ -169,7 +195,7 @@ Transaction::~Transaction() {
 }
 
 Status Transaction::Commit() {
-  AG_TRY(db_->Execute("COMMIT"));
+  AG_TRY(db_->Execute(kCommit));
   db_ = nullptr;
   return OkStatus();
 }

@@ -5,10 +5,13 @@
 #include <sqlite3.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/handle.h"
 #include "base/status.h"
 
@@ -52,9 +55,13 @@ class Statement {
   std::string path_;
 };
 
+// Hears how long a write to a file took, to a millisecond, on the thread that wrote.
+using WriteObserver = std::function<void(Nanos took)>;
+
 struct DatabaseOptions {
   // False: a power cut may lose the last writes; a killed process never loses any.
   bool synchronous_full = true;
+  WriteObserver on_write = nullptr;  // Of each transaction, also of one statement.
 };
 
 // Returns the name under which SQLite opens a file that nobody writes any more: the file is neither
@@ -82,6 +89,7 @@ class Database {
  private:
   static StatusOr<Database> OpenRaw(const std::string& path, const char* name, int flags);
   Status Configure(const DatabaseOptions& options);
+  std::unique_ptr<WriteObserver> on_write_;  // SQLite keeps its address; outlives raw_.
   UniqueHandle<SqliteTraits> raw_;
   std::string path_;
 };
