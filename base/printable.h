@@ -11,4 +11,11 @@ namespace ag {
 // terminal, and a line end would make a second line.
 std::string OneLine(std::string_view message);
 
+// Returns the text with what would change a terminal as \xNN: control characters other than line
+// ends and tabs, marks of direction, and bytes that are no UTF-8.
+std::string Printable(std::string_view text);
+
+// False: the text has control characters, line ends among them, or bytes that are no UTF-8.
+bool IsPrintable(std::string_view text);
+
 }  // namespace ag

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "base/reason.h"
 #include "base/text.h"
 #include "client/cli/embedded.h"
@@ -48,13 +49,13 @@ StatusOr<Client*> Context::Connect(const std::string& device) {
 void Context::Print(const std::string& line) const {
   ::flockfile(stdout);  // Last words come behind it.
   *printed_ = true;
-  std::fputs((line + "\n").c_str(), stdout);
+  std::fputs(((flags_.json ? line : Printable(line)) + "\n").c_str(), stdout);
   std::fflush(stdout);
   ::funlockfile(stdout);
 }
 
 void Context::Note(const std::string& line) const {
-  if (!flags_.json) std::fputs((line + "\n").c_str(), stderr);
+  if (!flags_.json) std::fputs((Printable(line) + "\n").c_str(), stderr);
 }
 
 int ExitCodeOf(const Status& status) {
@@ -94,7 +95,7 @@ std::function<void()> Context::LastWords() const {
 }
 
 int Context::Fail(const Status& status) const {
-  std::fprintf(stderr, "%s: %s\n", flags_.program.c_str(), Message(status).c_str());
+  std::fprintf(stderr, "%s: %s\n", flags_.program.c_str(), Printable(Message(status)).c_str());
   if (flags_.json && !*printed_) Print(ErrorJson(status));
   return ExitCodeOf(status);
 }

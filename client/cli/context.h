@@ -28,7 +28,7 @@ class Context {
   bool embedded() const { return embedded_ != nullptr; }
 
   // Print writes one line to standard output. Note writes to standard error, and nothing with
-  // --json.
+  // --json. Texts of others have no control characters then (Printable).
   void Print(const std::string& line) const;
   void Note(const std::string& line) const;
 

@@ -455,6 +455,17 @@ TEST_F(ServiceVerbsTest, WorkersAreListed) {
   EXPECT_EQ(json[0]["health"], "NOT_SERVING");
 }
 
+// Names of others may have what clears a terminal or makes a line of its own.
+TEST_F(ServiceVerbsTest, TextsOfOthersDoNotChangeTheTerminal) {
+  v1::WorkerSummary* worker = workers_.workers.add_workers();
+  worker->set_worker_id("w\x1b[2J");
+  worker->set_device("cpu");
+  EXPECT_TRUE(Call(false, RunWorkersList).out.starts_with("w\\x1b[2J "));
+  optimizer_.job.mutable_request()->set_model_name("m\u202e\r.onnx");
+  EXPECT_NE(Call(false, RunJobsList, JobsFlags()).out.find("m\\xe2\\x80\\xae\\x0d.onnx"),
+            std::string::npos);
+}
+
 TEST_F(ServiceVerbsTest, EveryVerbSaysThatNoServerIsThere) {
   address_ = "127.0.0.1:1";
   const std::string none = "autograph: no server at 127.0.0.1:1: is autographd running?\n";
