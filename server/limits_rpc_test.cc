@@ -124,6 +124,30 @@ TEST(Limits, EveryListOfARequestIsBounded) {
             "digests: 10001, at most 10000");
 }
 
+TEST(Limits, NamesOfRequestsHaveNoControlCharacters) {
+  LimitsBench b;
+  const auto channel = b.Connect();
+  const auto said = [&](const std::function<void(v1::OptimizeRequest*)>& fill) {
+    v1::OptimizeRequest request;
+    request.set_model_digest(Sha256("m").Hex());
+    fill(&request);
+    grpc::ClientContext context;
+    v1::Job job;
+    return v1::Optimizer::NewStub(channel)->Optimize(&context, request, &job).error_message();
+  };
+  EXPECT_EQ(said([](auto* r) { r->set_device("cpu\n2026 error: forged"); }),
+            "device: a control character in 'cpu 2026 error: forged'");
+  EXPECT_EQ(said([](auto* r) { r->set_client("\x1b[2J"); }),
+            "client: a control character in '\\x1b[2J'");
+  EXPECT_EQ(said([](auto* r) { r->set_request_id("\x7f"); }),
+            "request_id: a control character in '\\x7f'");
+  EXPECT_EQ(said([](auto* r) {
+              r->add_inputs()->set_name("a\rb");
+              r->mutable_inputs(0)->set_digest(Sha256("i").Hex());
+            }),
+            "inputs: a control character in 'a\\x0db'");
+}
+
 TEST(Limits, ATransferThatStandsStillIsEnded) {
   LimitsBench b({.idle_max = 300ms});
   StalledUpload stalled(b.Connect());

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/printable.h"
 #include "base/reason.h"
 #include "base/text.h"
 #include "base/trace.h"
@@ -25,12 +26,23 @@ Status CheckReal(std::string_view field, double value, double max) {
   return Err(StatusCode::kInvalidArgument, "{}: {} is not in 0..{}", field, value, max);
 }
 
+// Names stand in lists and logs: a control character would make another line there, or change the
+// terminal.
+Status CheckName(std::string_view field, const std::string& name) {
+  if (name.size() > kNameBytesMax) {
+    return CheckCount(fmt::format("{} length", field), static_cast<int64_t>(name.size()),
+                      kNameBytesMax);
+  }
+  if (IsPrintable(name)) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "{}: a control character in '{}'", field, OneLine(name));
+}
+
 Status CheckRanges(const v1::OptimizeRequest& p) {
-  AG_TRY(
-      CheckCount("request_id length", static_cast<int64_t>(p.request_id().size()), kNameBytesMax));
+  AG_TRY(CheckName("request_id", p.request_id()));
   AG_TRY(
       CheckCount("model_name length", static_cast<int64_t>(p.model_name().size()), kNameBytesMax));
-  AG_TRY(CheckCount("client length", static_cast<int64_t>(p.client().size()), kNameBytesMax));
+  AG_TRY(CheckName("client", p.client()));
+  AG_TRY(CheckName("device", p.device()));
   AG_TRY(CheckCount("budget.rounds", p.budget().rounds(), 1'000'000));
   AG_TRY(CheckCount("budget.expansions", p.budget().expansions(), 100'000'000));
   AG_TRY(CheckCount("budget.graphs", p.budget().graphs(), 1'000'000'000));
@@ -106,6 +118,7 @@ Status CheckInputSets(const v1::OptimizeRequest& r) {
   std::set<std::string> names;
   for (const v1::InputSet& set : r.inputs()) {
     if (set.name().empty()) return Err(StatusCode::kInvalidArgument, "inputs: a set has no name");
+    AG_TRY(CheckName("inputs", set.name()));
     AG_TRY(ParseDigest(set.digest()).status(), "inputs {}", set.name());
     if (names.insert(set.name()).second) continue;
     return Err(StatusCode::kInvalidArgument, "inputs: two sets are called {}", set.name());
@@ -163,11 +176,12 @@ StatusOr<v1::OptimizeRequest> AcceptedRequest(v1::OptimizeRequest r) {
   budget.set_candidates(Or(budget.candidates(), defaults.limits.candidates_max));
   budget.set_time_seconds(
       Or(budget.time_seconds(), static_cast<double>(defaults.limits.time_max.count()) / 1e9));
+  // A file may have any name.
+  if (!IsPrintable(r.model_name())) r.set_model_name(OneLine(r.model_name()));
   r.set_alpha(Or(r.alpha(), defaults.alpha));
   r.set_beta(Or(r.beta(), defaults.beta));
   r.set_seed(Or(r.seed(), uint64_t{1}));
   AG_TRY(CheckCount("disabled_rules: number", r.disabled_rules_size(), kRulesMax));
-  AG_TRY(CheckCount("device length", static_cast<int64_t>(r.device().size()), kNameBytesMax));
   std::sort(r.mutable_disabled_rules()->begin(), r.mutable_disabled_rules()->end());
   AG_TRY(AcceptTarget(&r));
   if (r.only_cached() && r.skip_model_cache()) {
