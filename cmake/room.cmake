@@ -122,14 +122,16 @@ function(ag_proto path)
     add_custom_command(OUTPUT ${files}
       COMMAND protobuf::protoc --cpp_out=${out} --grpc_out=${out}
               --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>
+              --grpc_opt=additional_header_includes=proto/decode_bounds.h
               -I ${folder} -I /usr/include ${proto}
       DEPENDS ${folder}/${proto} VERBATIM)
     # Each defines the same static names.
     set_source_files_properties(${out}/${stem}.pb.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     list(APPEND generated ${files})
   endforeach()
-  add_library(ag_${path} STATIC ${generated})
+  add_library(ag_${path} STATIC ${generated} ${path}/decode_bounds.cc)
   target_include_directories(ag_${path} SYSTEM PUBLIC ${out})
+  target_include_directories(ag_${path} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(ag_${path} PUBLIC protobuf::libprotobuf gRPC::grpc++)
   ag_unity(ag_${path})
 endfunction()

@@ -1,10 +1,14 @@
 // Clients that send too much, or nothing: what they may hold, and what others get meanwhile.
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include "autograph/v1/blobs.grpc.pb.h"
 #include "autograph/v1/cache.grpc.pb.h"
 #include "autograph/v1/optimizer.grpc.pb.h"
+#include "autograph/v1/store.pb.h"
+#include "autograph/v1/worker.pb.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "server/server.h"
@@ -36,6 +40,55 @@ struct LimitsBench {
                                      arguments);
   }
 };
+
+// A call of any method, its messages as bytes.
+class RawCall {
+ public:
+  RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method)
+      : stub_(channel), call_(stub_.PrepareCall(&context_, method, &queue_)) {
+    call_->StartCall(nullptr);
+    Next();
+  }
+  ~RawCall() { context_.TryCancel(); }
+  void Send(const std::string& message) {
+    const grpc::Slice slice(message);
+    call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    Next();
+  }
+  // Half-closes, unless the call is to go on.
+  grpc::Status Finish(bool half_close = true) {
+    if (half_close) {
+      call_->WritesDone(nullptr);
+      Next();
+    }
+    grpc::ByteBuffer ignored;
+    do {
+      call_->Read(&ignored, nullptr);
+    } while (Next());
+    grpc::Status status;
+    call_->Finish(&status, nullptr);
+    Next();
+    return status;
+  }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+};
+
+std::string Repeated(std::string_view piece, int count) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += piece;
+  return all;
+}
 
 // An upload that has sent the first of its bytes and stands still.
 class StalledUpload {
@@ -124,6 +177,49 @@ TEST(Limits, EveryListOfARequestIsBounded) {
             "digests: 10001, at most 10000");
 }
 
+// 2 bytes an entry on the wire, 100 and more in memory: 4 MB of them took 300 MB.
+TEST(Limits, WhatBecomesLargeInMemoryIsRefusedBeforeItIs) {
+  LimitsBench b;
+  const auto channel = b.Connect();
+  struct Case {
+    const char* method;
+    std::string message;
+  };
+  const Case kCases[] = {
+      {"Optimizer/Optimize", Repeated(std::string_view("\x2a\0", 2), 200'000)},  // shapes
+      {"Blobs/FindMissing", Repeated(std::string_view("\x0a\0", 2), 1'000'000)},
+      {"Workers/Synchronize", Repeated(std::string_view("\x4a\0", 2), 200'000)},  // results
+  };
+  for (const Case& c : kCases) {
+    RawCall call(channel, std::string("/autograph.v1.") + c.method);
+    call.Send(c.message);
+    const grpc::Status status = call.Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << c.method;
+    EXPECT_THAT(status.error_message(),
+                testing::HasSubstr("its lists are too long: they take more than 8388608 bytes"))
+        << c.method;
+  }
+}
+
+TEST(Limits, EveryRequestIsCountedBeforeItIsDecoded) {
+  LimitsBench b;
+  const auto channel = b.Connect();
+  const std::string fields = Repeated("\xf8\x01\x01", 300'000);  // That nobody knows.
+  for (const auto* file :
+       {v1::FindMissingRequest::descriptor()->file(), v1::CacheRecord::descriptor()->file(),
+        v1::Job::descriptor()->file(), v1::WorkerState::descriptor()->file(),
+        v1::BackupRequest::descriptor()->file()}) {
+    const auto* service = file->service(0);
+    for (int i = 0; i < service->method_count(); ++i) {
+      RawCall call(channel,
+                   fmt::format("/{}/{}", service->full_name(), service->method(i)->name()));
+      call.Send(fields);
+      EXPECT_THAT(call.Finish().error_message(), testing::HasSubstr("its lists are too long"))
+          << service->method(i)->full_name();
+    }
+  }
+}
+
 TEST(Limits, NamesOfRequestsHaveNoControlCharacters) {
   LimitsBench b;
   const auto channel = b.Connect();
@@ -146,6 +242,31 @@ TEST(Limits, NamesOfRequestsHaveNoControlCharacters) {
               r->mutable_inputs(0)->set_digest(Sha256("i").Hex());
             }),
             "inputs: a control character in 'a\\x0db'");
+}
+
+TEST(Limits, TextsOfWorkersAreBoundedAndPrintable) {
+  LimitsBench b;
+  const auto channel = b.Connect();
+  const auto said = [&](const std::function<void(v1::WorkerState*)>& fill) {
+    v1::WorkerState state;
+    state.set_worker_id("w");
+    fill(&state);
+    RawCall call(channel, "/autograph.v1.Workers/Synchronize");
+    call.Send(state.SerializeAsString());
+    return call.Finish().error_message();
+  };
+  EXPECT_EQ(said([](auto* s) { s->set_worker_id("w\x1b[2J"); }),
+            "worker_id: a control character in 'w\\x1b[2J'");
+  EXPECT_EQ(said([](auto* s) { s->set_device("sim:\nx"); }),
+            "device: a control character in 'sim: x'");
+  EXPECT_EQ(said([](auto* s) { s->set_environment(std::string(10'001, 'e')); }),
+            "environment: 10001 bytes, at most 10000");
+  EXPECT_EQ(said([](auto* s) { s->set_device_spec(std::string(1 << 20, 'e')); }),
+            "device_spec: 1048576 bytes, at most 262144");
+  EXPECT_EQ(said([](auto* s) {
+              for (int i = 0; i < 10'001; ++i) s->add_results();
+            }),
+            "results: 10001, at most 10000");
 }
 
 TEST(Limits, ATransferThatStandsStillIsEnded) {

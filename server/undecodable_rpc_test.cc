@@ -1,4 +1,5 @@
 // Messages that do not decode, sent as bytes to every service.
+#include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -43,8 +44,11 @@ TEST(Undecodable, EveryCallSaysSo) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << name;
     EXPECT_EQ(status.error_message(), "the request of " + method + " does not decode");
   }
-  EXPECT_EQ(Call(channel, "/autograph.v1.Blobs/Upload").error_message(),
-            "upload: no message that decodes");
+  for (const char* name : {"Blobs/Upload", "Cache/Import", "Workers/Synchronize"}) {
+    const grpc::Status status = Call(channel, std::string("/autograph.v1.") + name);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << name;
+    EXPECT_THAT(status.error_message(), testing::EndsWith("a message does not decode")) << name;
+  }
 }
 
 }  // namespace

@@ -2,9 +2,19 @@
 
 #include <algorithm>
 
+#include "base/reason.h"
 #include "base/text.h"
 
 namespace ag {
+
+Status DecodeError() {
+  const grpc::Status error = TakeDecodeError();
+  if (error.ok()) return OkStatus();
+  const std::string& text = error.error_message();
+  return Because(
+      Reason::kRequestUndecodable,
+      Err(StatusCode::kInvalidArgument, "{}", text.empty() ? "a message does not decode" : text));
+}
 
 StatusOr<Page> PageOf(int size, const std::string& token) {
   Page page;

@@ -9,6 +9,7 @@
 #include "base/blobs.h"
 #include "graph/onnx/imported_model.h"
 #include "net/error_details.h"
+#include "proto/decode_bounds.h"
 #include "server/jobs/jobs.h"
 #include "server/rpc/access.h"
 #include "server/rpc/transfers.h"
@@ -58,6 +59,18 @@ std::unique_ptr<grpc::Service> MakeBlobsService(RpcCore& core);
 std::unique_ptr<grpc::Service> MakeCacheService(RpcCore& core);
 std::unique_ptr<grpc::Service> MakeWorkersService(RpcCore& core);
 std::unique_ptr<grpc::Service> MakeStoreService(RpcCore& core);
+
+Status DecodeError();  // That of TakeDecodeError, as our own.
+
+// Reads the next message of a stream. False: the client sends no more. kInvalidArgument: what came
+// does not decode.
+template <class Reader, class Message>
+StatusOr<bool> ReadNext(Reader& reader, Message* message) {
+  (void)TakeDecodeError();
+  if (reader.Read(message)) return true;
+  AG_TRY(DecodeError());
+  return false;
+}
 
 // The rows of a list that a request asks for: at most `rows_max`, older than row `before` (0: the
 // newest). kInvalidArgument: a size or a token that no list gives.

@@ -61,8 +61,8 @@ class BlobsService final : public v1::Blobs::Service {
   Status Receive(const Tenant& tenant, Transfers::Place& place,
                  grpc::ServerReader<v1::UploadRequest>& reader, v1::UploadResponse* response) {
     v1::UploadRequest chunk;
-    if (!reader.Read(&chunk))
-      return Err(StatusCode::kInvalidArgument, "upload: no message that decodes");
+    AG_LET(const bool has_begun, ReadNext(reader, &chunk));
+    if (!has_begun) return Err(StatusCode::kInvalidArgument, "upload: no message came");
     auto digest = ParseDigest(chunk.digest());
     AG_TRY(digest.status(), "upload: digest");
     const int64_t size = chunk.size_bytes();
@@ -79,7 +79,8 @@ class BlobsService final : public v1::Blobs::Service {
       AG_TRY(TakeChunk(chunk, size, *writer));
       place.Moved();
       if (chunk.last()) break;
-      if (!reader.Read(&chunk)) {
+      AG_LET(const bool goes_on, ReadNext(reader, &chunk));
+      if (!goes_on) {
         return Because(Reason::kUploadIncomplete,
                        Err(StatusCode::kInvalidArgument, "upload: cut after {} of {} bytes",
                            writer->size(), size));

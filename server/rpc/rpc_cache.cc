@@ -105,13 +105,15 @@ class CacheService final : public v1::Cache::Service {
     return caller.tenant.name.empty() ? context.peer() : caller.tenant.name;
   }
 
-  Status Take(const grpc::ServerContext& context, const std::string& source,
-              Transfers::Place& place, grpc::ServerReader<v1::CacheRecord>& reader,
-              v1::ImportCacheResponse* response) {
+  Status Take(const grpc::ServerContext& context, const std::string& source, Transfers::Place& place,
+              grpc::ServerReader<v1::CacheRecord>& reader, v1::ImportCacheResponse* response) {
     std::vector<CacheRow> rows;
     size_t bytes = 0;
     v1::CacheRecord record;
-    while (reader.Read(&record)) {
+    while (true) {
+      const auto goes_on = ReadNext(reader, &record);
+      AG_TRY(goes_on.status(), "record {}", rows.size());
+      if (!*goes_on) break;
       place.Moved();
       auto row = FromProto(record);
       if (!row.ok()) {
@@ -126,12 +128,7 @@ class CacheService final : public v1::Cache::Service {
       }
       rows.push_back(*std::move(row));
     }
-    // A message that does not decode looks like the end; what comes behind it shows that it is
-    // none.
     if (context.IsCancelled()) return Err(StatusCode::kCancelled, "the client left");
-    if (reader.Read(&record)) {
-      return Err(StatusCode::kInvalidArgument, "record {}: it does not decode", rows.size());
-    }
     AG_LET(const CacheStore::Imported imported, core_.cache->Import(rows, source));
     response->set_added(imported.added);
     response->set_known(imported.known);

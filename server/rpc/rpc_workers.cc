@@ -22,21 +22,21 @@ class WorkersService final : public v1::Workers::Service {
     const auto caller = core_.access->Admit(*context, Rpc::kSynchronize);
     if (!caller.ok()) return ToGrpc(caller.status());
     v1::WorkerState state;
-    if (!stream->Read(&state)) return grpc::Status::OK;
+    const auto has_begun = ReadNext(*stream, &state);
+    if (!has_begun.ok()) return ToGrpc(has_begun.status());
+    if (!*has_begun) return ToGrpc(Err(StatusCode::kInvalidArgument, "no state came"));
+    const auto report = FromProto(state);
+    if (!report.ok()) return ToGrpc(report.status());
     const std::string worker_id = state.worker_id();
     const uint64_t session = ++sessions_;
     if (const Status connected = core_.dispatcher->Connect(worker_id, session); !connected.ok()) {
       return ToGrpc(connected);
     }
-    core_.dispatcher->Report(session, FromProto(state));
+    core_.dispatcher->Report(session, *report);
     std::atomic<bool> reading{true};
+    Status refused;  // Of the reader, until it is joined.
     auto reader = StartThread([&] {
-      v1::WorkerState next;
-      while (stream->Read(&next)) {
-        // The thread that writes may stand still, when the worker does not read.
-        if (!core_.access->StillMay(*caller, Rpc::kSynchronize).ok()) context->TryCancel();
-        if (next.worker_id() == worker_id) core_.dispatcher->Report(session, FromProto(next));
-      }
+      refused = Listen(*context, *stream, *caller, session, worker_id);
       reading = false;
       core_.dispatcher->WakeAll();
     });
@@ -46,10 +46,10 @@ class WorkersService final : public v1::Workers::Service {
     }
     Speak(*stream, *caller, worker_id, reading);
     // The reader waits in Read until the call ends, so end it first.
-    context->TryCancel();
+    if (reading) context->TryCancel();
     reader->join();
     core_.dispatcher->Disconnect(worker_id, session);
-    return grpc::Status::OK;
+    return ToGrpc(refused);
   }
 
   grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest*,
@@ -74,6 +74,20 @@ class WorkersService final : public v1::Workers::Service {
   }
 
  private:
+  // Takes the worker's states until it sends no more. kInvalidArgument: one that is none.
+  Status Listen(grpc::ServerContext& context, WorkerStream& stream, const Caller& caller,
+                uint64_t session, const std::string& worker_id) {
+    v1::WorkerState next;
+    while (true) {
+      AG_LET(const bool goes_on, ReadNext(stream, &next));
+      if (!goes_on) return OkStatus();
+      // The thread that writes may stand still, when the worker does not read.
+      if (!core_.access->StillMay(caller, Rpc::kSynchronize).ok()) context.TryCancel();
+      AG_LET(const WorkerReport report, FromProto(next));
+      if (next.worker_id() == worker_id) core_.dispatcher->Report(session, report);
+    }
+  }
+
   // Sends the desired state at once, on every change, and at least every tick_max. Ends when the
   // caller's token has gone.
   void Speak(WorkerStream& stream, const Caller& caller, const std::string& worker_id,

@@ -2,6 +2,7 @@
 
 #include "autograph/v1/cache.pb.h"
 #include "autograph/v1/worker.pb.h"
+#include "base/printable.h"
 #include "plan/fusion/pair_problem.h"
 #include "wire/measurement_wire.h"
 
@@ -12,6 +13,30 @@ namespace {
 constexpr size_t kReasonBytesMax = 3000;
 constexpr size_t kVersionBytesMax = 100;
 constexpr double kUnixSecondsMax = 1e12;
+
+constexpr size_t kIdBytesMax = 300, kDeviceBytesMax = 1000, kEnvironmentBytesMax = 10'000;
+constexpr size_t kSpecBytesMax = size_t{256} << 10;
+constexpr int kResultsMax = 10'000;  // A batch has 256 at most, and a few may be on their way.
+
+Status CheckText(const char* field, const std::string& text, size_t bytes_max) {
+  if (text.size() > bytes_max) {
+    return Err(StatusCode::kInvalidArgument, "{}: {} bytes, at most {}", field, text.size(),
+               bytes_max);
+  }
+  if (IsPrintable(text)) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "{}: a control character in '{}'", field, OneLine(text));
+}
+
+// What is kept of a worker, logged and listed.
+Status CheckTexts(const v1::WorkerState& p) {
+  AG_TRY(CheckText("worker_id", p.worker_id(), kIdBytesMax));
+  AG_TRY(CheckText("device", p.device(), kDeviceBytesMax));
+  AG_TRY(CheckText("environment", p.environment(), kEnvironmentBytesMax));
+  AG_TRY(CheckText("attempt", p.attempt(), kIdBytesMax));
+  if (p.device_spec().size() <= kSpecBytesMax) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "device_spec: {} bytes, at most {}",
+             p.device_spec().size(), kSpecBytesMax);
+}
 
 WorkerResult ResultOf(const v1::ItemResult& p) {
   return {p.sequence(), p.epoch(), p.attempt(), EntryResultOf(p)};
@@ -51,7 +76,12 @@ void ToProto(const EntryResult& r, v1::ItemResult* p) {
   p->set_executor_died(r.executor_died);
 }
 
-WorkerReport FromProto(const v1::WorkerState& p) {
+StatusOr<WorkerReport> FromProto(const v1::WorkerState& p) {
+  AG_TRY(CheckTexts(p));
+  if (p.results_size() > kResultsMax) {
+    return Err(StatusCode::kInvalidArgument, "results: {}, at most {}", p.results_size(),
+               kResultsMax);
+  }
   WorkerReport r;
   r.worker_id = p.worker_id();
   r.device = p.device();
@@ -61,15 +91,15 @@ WorkerReport FromProto(const v1::WorkerState& p) {
       p.health() == v1::WorkerState::HEALTH_UNSPECIFIED || p.health() > v1::WorkerState::DRAINING
           ? WorkerHealth::kNotServing
           : static_cast<WorkerHealth>(p.health());
-  r.reason = p.reason().substr(0, kReasonBytesMax);
+  r.reason = Printable(p.reason().substr(0, kReasonBytesMax));
   r.epoch = p.epoch();
   r.attempt = p.attempt();
   for (const v1::ItemResult& result : p.results()) r.results.push_back(ResultOf(result));
-  r.version = p.version();
+  r.version = Printable(p.version().substr(0, kVersionBytesMax));
   r.executor_restarts = p.executor_restarts();
   r.simulated = p.simulated();
-  r.onnxruntime = p.onnxruntime().substr(0, kVersionBytesMax);
-  r.waits_for = p.waits_for().substr(0, kReasonBytesMax);
+  r.onnxruntime = Printable(p.onnxruntime().substr(0, kVersionBytesMax));
+  r.waits_for = Printable(p.waits_for().substr(0, kReasonBytesMax));
   return r;
 }
 
