@@ -18,7 +18,7 @@ constexpr const char* kNames[] = {
     "REQUEST_UNDECODABLE", "REQUEST_ID_REUSED", "BLOB_MISSING",       "JOB_MISSING",
     "ANSWER_MISSING",      "NO_WORKER",         "DEVICE_AMBIGUOUS",   "NO_ONNX_RUNTIME",
     "MODEL_IN_USE",        "SERVER_STOPPING",   "TOO_MANY_TRANSFERS", "TOO_MANY_WATCHES",
-    "TOO_LARGE",           "UPLOAD_INCOMPLETE", "HOST_FAULT",
+    "TOO_MANY_CALLS",      "TOO_LARGE",         "UPLOAD_INCOMPLETE",  "HOST_FAULT",
 };
 static_assert(std::size(kNames) == static_cast<size_t>(Reason::kHostFault) + 1);
 

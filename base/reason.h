@@ -28,6 +28,7 @@ enum class Reason {
   kServerStopping,
   kTooManyTransfers,
   kTooManyWatches,
+  kTooManyCalls,
   kTooLarge,
   kUploadIncomplete,
   kHostFault,  // The last one.

@@ -146,6 +146,7 @@ void AddTimes(CLI::App& app, Flags& flags) {
   add("--resumes", flags.server.crashes_max,
       "Crashes of the coordinator that one job may run through");
   add("--watchers", flags.server.watchers_max, "Open WatchJob streams");
+  add("--workers", flags.server.workers_max, "Workers that are connected at once");
   add("--connections", flags.server.connections.in_all,
       "Open connections; 0: what the limit of descriptors (ulimit -n) leaves");
   add("--connections-per-host", flags.server.connections.per_host,

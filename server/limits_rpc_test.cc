@@ -23,8 +23,9 @@ struct LimitsBench {
   TempDir dir = *TempDir::Make("limits-");
   std::unique_ptr<Server> server;
 
-  explicit LimitsBench(const TransferLimits& transfers = {}) {
+  explicit LimitsBench(const PlaceLimits& transfers = {}, int workers_max = 4) {
     ServerOptions options;
+    options.workers_max = workers_max;
     options.data_dir = dir.path() + "/data";
     options.listen = "127.0.0.1:0";
     options.transfers = transfers;
@@ -220,6 +221,18 @@ TEST(Limits, EveryRequestIsCountedBeforeItIsDecoded) {
   }
 }
 
+TEST(Limits, StreamsOfWorkersHavePlaces) {
+  LimitsBench b({}, /*workers_max=*/2);
+  const auto channel = b.Connect();
+  RawCall first(channel, "/autograph.v1.Workers/Synchronize");
+  RawCall second(channel, "/autograph.v1.Workers/Synchronize");
+  RealClock().SleepFor(300ms);  // They have begun.
+  RawCall third(channel, "/autograph.v1.Workers/Synchronize");
+  const grpc::Status status = third.Finish(/*half_close=*/false);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(status.error_message(), "2 workers are open already");
+}
+
 TEST(Limits, NamesOfRequestsHaveNoControlCharacters) {
   LimitsBench b;
   const auto channel = b.Connect();
@@ -242,6 +255,18 @@ TEST(Limits, NamesOfRequestsHaveNoControlCharacters) {
               r->mutable_inputs(0)->set_digest(Sha256("i").Hex());
             }),
             "inputs: a control character in 'a\\x0db'");
+}
+
+TEST(Limits, StreamsOfReflectionMakeRoom) {
+  constexpr int kPlaces = 128;
+  constexpr char kMethod[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+  LimitsBench b;
+  const auto channel = b.Connect();
+  RawCall first(channel, kMethod);
+  RealClock().SleepFor(100ms);
+  std::vector<std::unique_ptr<RawCall>> others;
+  for (int i = 0; i < kPlaces; ++i) others.push_back(std::make_unique<RawCall>(channel, kMethod));
+  EXPECT_EQ(first.Finish(/*half_close=*/false).error_code(), grpc::StatusCode::CANCELLED);
 }
 
 TEST(Limits, TextsOfWorkersAreBoundedAndPrintable) {

@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -23,6 +24,7 @@
 #include "server/pipeline/job_process.h"
 #include "server/pipeline/pipeline.h"
 #include "server/rpc/access.h"
+#include "server/rpc/call_places.h"
 #include "server/rpc/decode_errors.h"
 #include "server/rpc/listen_error.h"
 #include "server/rpc/listener.h"
@@ -40,6 +42,8 @@ constexpr const char* kHealthNames[] = {
 constexpr Nanos kFirstRetention = std::chrono::seconds(30);
 constexpr Nanos kCountPause = std::chrono::seconds(10);  // Between two writes of answers' counts.
 constexpr const char* kWorkersHealthNames[] = {"workers", "autograph.v1.Workers"};
+constexpr int kCallsMax = 128;           // Short ones, at once.
+constexpr int kThreadsToSpare = 128;     // Of calls that are being refused or ended.
 constexpr int kHandshakeMaxMs = 10'000;  // From the connection to its first settings.
 // A smaller blob is copied: its copy costs less than the syncs of a link.
 constexpr uintmax_t kSharedBytesMin = uintmax_t{1} << 20;
@@ -120,6 +124,7 @@ class Server::Impl {
  private:
   Status OpenStores();
   Status StartJobs();
+  void OpenPlaces();
   Status StartGrpc(const std::shared_ptr<grpc::ServerCredentials>& credentials);
   void TickerMain();
   void SetHealth();
@@ -140,7 +145,8 @@ class Server::Impl {
   std::unique_ptr<Jobs> jobs_;
   std::unique_ptr<Sentinel> sentinel_;  // Ends before the jobs and the workers that it uses.
   std::unique_ptr<Access> access_;
-  std::optional<Transfers> transfers_;
+  // Of the calls that hold a thread; they outlive gRPC's server.
+  std::optional<Places> transfers_, watches_, workers_, calls_;
   RpcCore core_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> grpc_;
@@ -240,10 +246,26 @@ Status Server::Impl::StartJobs() {
   if (error) return Err(StatusCode::kFailedPrecondition, "working folder: {}", error.message());
   AG_LET(core_.shared_blob_proof, WriteProof(pipeline.blob_root, epoch_, clock_));
   core_.tick_max = options_.tick_max;
-  core_.watchers_max = options_.watchers_max;
-  transfers_.emplace(options_.transfers, clock_);
-  core_.transfers = &*transfers_;
+  OpenPlaces();
   return OkStatus();
+}
+
+void Server::Impl::OpenPlaces() {
+  const Nanos idle = options_.transfers.idle_max;
+  transfers_.emplace("transfers", Reason::kTooManyTransfers, options_.transfers, clock_);
+  const int watches = options_.watchers_max;
+  watches_.emplace("watches", Reason::kTooManyWatches, PlaceLimits{watches, 0, idle}, clock_);
+  // A worker that has nothing to say is silent for a tick.
+  const int workers = options_.workers_max;
+  workers_.emplace("workers", Reason::kTooManyCalls,
+                   PlaceLimits{workers, 0, options_.pool.worker_expiry,
+                               options_.tick_max + std::chrono::seconds(5)},
+                   clock_);
+  // The oldest call makes room at once: it is the one that nobody waits for.
+  calls_.emplace("calls", Reason::kTooManyCalls, PlaceLimits{kCallsMax, 0, idle, Nanos{0}}, clock_);
+  core_.transfers = &*transfers_;
+  core_.watches = &*watches_;
+  core_.workers = &*workers_;
 }
 
 Status Server::Impl::StartGrpc(const std::shared_ptr<grpc::ServerCredentials>& credentials) {
@@ -258,10 +280,15 @@ Status Server::Impl::StartGrpc(const std::shared_ptr<grpc::ServerCredentials>& c
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, MillisOf(options_.connection_idle));
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  grpc::ResourceQuota quota("autographd");
+  quota.SetMaxThreads(options_.transfers.in_all + options_.watchers_max + options_.workers_max +
+                      kCallsMax + kThreadsToSpare);
+  builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
   builder.SetMaxSendMessageSize(kSendBytesMax);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> texts;
   texts.push_back(MakeDecodeErrorTexts());
+  texts.push_back(MakeCallPlaces(*calls_));
   builder.experimental().SetInterceptorCreators(std::move(texts));
   if (!options_.listen.empty()) {
     using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
@@ -314,7 +341,7 @@ void Server::Impl::TickerMain() {
   while (!core_.stopping) {
     dispatcher_->Tick();
     SetHealth();
-    transfers_->EndIdle();
+    for (auto* places : {&transfers_, &watches_, &workers_, &calls_}) (*places)->EndIdle();
     access_->Reload();
     KeepSnapshot();
     KeepStoreSmall();
@@ -350,6 +377,7 @@ void Server::Impl::KeepStoreSmall() {
 // One write for all answers of a while, and none where there are none.
 void Server::Impl::CountAnswers() {
   next_count_ = clock_.Now() + kCountPause;
+  ::malloc_trim(0);  // What a burst of calls took goes back.
   const int64_t given = core_.answers_given;
   if (given == 0) return;
   const Status counted = store_.cache->CountAnswers(given);

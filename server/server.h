@@ -15,7 +15,7 @@
 #include "server/pipeline/job_process.h"
 #include "server/pipeline/sentinel.h"
 #include "server/rpc/listener.h"
-#include "server/rpc/transfers.h"
+#include "server/rpc/places.h"
 #include "server/store/cache_store.h"
 #include "server/workers/worker_pool.h"
 
@@ -56,8 +56,9 @@ struct ServerOptions {
   RetentionOptions retention;
   Nanos retention_pause{std::chrono::minutes(10)};  // Between two looks at it.
   int watchers_max = 256;
+  int workers_max = 128;  // Open streams of workers.
   JobProcessOptions processes;  // Its limits; the rest is filled in from here.
-  TransferLimits transfers;
+  PlaceLimits transfers;
   ConnectionLimits connections;
   Nanos connection_idle{std::chrono::minutes(10)};  // A connection without a call is closed.
   SentinelOptions sentinel;                         // Off unless it has a pause.

@@ -16,6 +16,14 @@ using grpc::experimental::Interceptor;
 using grpc::experimental::InterceptorBatchMethods;
 using grpc::experimental::ServerRpcInfo;
 
+// gRPC has no thread for a call, or a message is beyond the bounds of proto/decode_bounds.h.
+Status OfLibrary(const grpc::Status& status) {
+  if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED) return FromGrpc(status);
+  return RetryAfter(std::chrono::seconds(1),
+                    Because(Reason::kTooManyCalls,
+                            Err(StatusCode::kResourceExhausted, "too many calls at once")));
+}
+
 // Statuses of ours have a text (ToGrpc), and INTERNAL without one is how gRPC says that it could
 // not decode.
 class DecodeErrorText final : public Interceptor {
@@ -29,6 +37,8 @@ class DecodeErrorText final : public Interceptor {
         methods->ModifySendStatus(ToGrpc(Because(
             Reason::kRequestUndecodable,
             Err(StatusCode::kInvalidArgument, "the request of {} does not decode", method_))));
+      } else if (!status.ok() && status.error_details().empty()) {
+        methods->ModifySendStatus(ToGrpc(OfLibrary(status)));
       }
     }
     methods->Proceed();

@@ -12,7 +12,7 @@
 #include "proto/decode_bounds.h"
 #include "server/jobs/jobs.h"
 #include "server/rpc/access.h"
-#include "server/rpc/transfers.h"
+#include "server/rpc/places.h"
 #include "server/store/cache_store.h"
 #include "server/workers/dispatcher.h"
 
@@ -22,7 +22,9 @@ class Service;
 
 namespace ag {
 
-inline constexpr size_t kChunkBytes = size_t{1} << 20;
+inline constexpr size_t kChunkBytes = size_t{1} << 20;  // Of an upload, at most.
+// Of a download. A client that does not read makes the coordinator hold three of them.
+inline constexpr int64_t kSentChunkBytes = int64_t{256} << 10;
 // What a client or a worker sends in one message; also what it takes by gRPC's own default.
 inline constexpr int kReceiveBytesMax = 4 << 20;
 // Plan sets of big graphs travel to a worker in one message.
@@ -47,8 +49,9 @@ struct RpcCore {
   std::string shared_blob_dir;
   std::string shared_blob_proof;
   Nanos tick_max{std::chrono::seconds(10)};
-  int watchers_max = 256;
-  Transfers* transfers = nullptr;
+  Places* transfers = nullptr;
+  Places* watches = nullptr;
+  Places* workers = nullptr;
   std::atomic<bool> stopping{false};  // Once true, streams end.
   // Whole answers that were given and are not yet counted in the cache.
   std::atomic<int64_t> answers_given{0};

@@ -58,7 +58,7 @@ class BlobsService final : public v1::Blobs::Service {
  private:
   static constexpr int kDigestsMax = 10'000;
 
-  Status Receive(const Tenant& tenant, Transfers::Place& place,
+  Status Receive(const Tenant& tenant, Places::Place& place,
                  grpc::ServerReader<v1::UploadRequest>& reader, v1::UploadResponse* response) {
     v1::UploadRequest chunk;
     AG_LET(const bool has_begun, ReadNext(reader, &chunk));
@@ -113,7 +113,7 @@ class BlobsService final : public v1::Blobs::Service {
     return writer.Append(chunk.data());
   }
 
-  Status Send(const Tenant& tenant, Transfers::Place& place, const v1::DownloadRequest& request,
+  Status Send(const Tenant& tenant, Places::Place& place, const v1::DownloadRequest& request,
               grpc::ServerWriter<v1::DownloadResponse>& writer) {
     AG_LET(const Digest digest, ParseDigest(request.digest()));
     AG_LET(const bool may_see, core_.jobs->MaySee(tenant, digest));
@@ -129,7 +129,7 @@ class BlobsService final : public v1::Blobs::Service {
     }
     int64_t begin = request.offset();
     do {
-      const int64_t size = std::min<int64_t>(kChunkBytes, file.size() - begin);
+      const int64_t size = std::min(kSentChunkBytes, file.size() - begin);
       v1::DownloadResponse chunk;
       if (begin == request.offset()) chunk.set_size_bytes(file.size());
       AG_LET(const std::string_view piece, file.Read(begin, size));

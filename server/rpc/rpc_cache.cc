@@ -105,7 +105,7 @@ class CacheService final : public v1::Cache::Service {
     return caller.tenant.name.empty() ? context.peer() : caller.tenant.name;
   }
 
-  Status Take(const grpc::ServerContext& context, const std::string& source, Transfers::Place& place,
+  Status Take(const grpc::ServerContext& context, const std::string& source, Places::Place& place,
               grpc::ServerReader<v1::CacheRecord>& reader, v1::ImportCacheResponse* response) {
     std::vector<CacheRow> rows;
     size_t bytes = 0;

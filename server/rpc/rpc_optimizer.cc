@@ -97,16 +97,9 @@ class OptimizerService final : public v1::Optimizer::Service {
     if (!id.ok()) return ToGrpc(id.status());
     const auto found = Find(*id, *caller);
     if (!found.ok()) return ToGrpc(found.status());
-    if (watchers_.fetch_add(1) >= core_.watchers_max) {
-      watchers_.fetch_sub(1);
-      return ToGrpc(RetryAfter(std::chrono::seconds(1),
-                               Because(Reason::kTooManyWatches,
-                                       Err(StatusCode::kResourceExhausted,
-                                           "{} watches are open already", core_.watchers_max))));
-    }
-    const grpc::Status status = Watch(*context, *caller, *id, *writer);
-    watchers_.fetch_sub(1);
-    return status;
+    const auto place = core_.watches->Enter(*context);
+    if (!place.ok()) return ToGrpc(place.status());
+    return Watch(*context, *caller, *id, **place, *writer);
   }
 
   grpc::Status GetCapabilities(grpc::ServerContext* context, const v1::GetCapabilitiesRequest*,
@@ -207,10 +200,11 @@ class OptimizerService final : public v1::Optimizer::Service {
   }
 
   grpc::Status Watch(grpc::ServerContext& context, const Caller& caller, int64_t id,
-                     grpc::ServerWriter<v1::Job>& writer) {
+                     Places::Place& place, grpc::ServerWriter<v1::Job>& writer) {
     uint64_t version = 0;
     Nanos sent = core_.clock->Now();
     while (!context.IsCancelled()) {
+      place.Moved();  // It stands still while a message is not taken.
       const auto job = core_.jobs->Wait(id, version, kWatchLook);
       if (!job.ok()) return ToGrpc(job.status());
       const Status may = core_.access->StillMay(caller, Rpc::kWatchJob);
@@ -232,7 +226,6 @@ class OptimizerService final : public v1::Optimizer::Service {
 
   RpcCore& core_;
   RecentAnswers recent_;
-  std::atomic<int> watchers_{0};
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ class StoreService final : public v1::Store::Service {
  private:
   static constexpr int kBlobsOfMessage = 10'000;
 
-  Status Send(Transfers::Place& place, grpc::ServerWriter<v1::BackupResponse>& writer) {
+  Status Send(Places::Place& place, grpc::ServerWriter<v1::BackupResponse>& writer) {
     // Beside the databases, where there is room for them or nowhere.
     AG_LET(const TempDir copies, TempDir::MakeIn(core_.data_dir, "backup-"));
     AG_TRY(core_.jobs->SaveDatabases(copies.path()), "backup");
@@ -49,14 +49,14 @@ class StoreService final : public v1::Store::Service {
     return OkStatus();
   }
 
-  static Status SendFile(const std::string& path, const std::string& name, Transfers::Place& place,
+  static Status SendFile(const std::string& path, const std::string& name, Places::Place& place,
                          grpc::ServerWriter<v1::BackupResponse>& writer) {
     AG_LET(FileReader file, FileReader::Open(path));
     int64_t begin = 0;
     do {
       v1::BackupResponse part;
       if (begin == 0) part.set_file(name);
-      const int64_t size = std::min<int64_t>(kChunkBytes, file.size() - begin);
+      const int64_t size = std::min(kSentChunkBytes, file.size() - begin);
       AG_LET(const std::string_view piece, file.Read(begin, size));
       part.set_data(std::string(piece));
       AG_TRY(Write(part, place, writer));
@@ -65,7 +65,7 @@ class StoreService final : public v1::Store::Service {
     return OkStatus();
   }
 
-  static Status Write(const v1::BackupResponse& part, Transfers::Place& place,
+  static Status Write(const v1::BackupResponse& part, Places::Place& place,
                       grpc::ServerWriter<v1::BackupResponse>& writer) {
     if (!writer.Write(part)) return Err(StatusCode::kCancelled, "the client left");
     place.Moved();

@@ -21,6 +21,8 @@ class WorkersService final : public v1::Workers::Service {
   grpc::Status Synchronize(grpc::ServerContext* context, WorkerStream* stream) override {
     const auto caller = core_.access->Admit(*context, Rpc::kSynchronize);
     if (!caller.ok()) return ToGrpc(caller.status());
+    const auto place = core_.workers->Enter(*context);
+    if (!place.ok()) return ToGrpc(place.status());
     v1::WorkerState state;
     const auto has_begun = ReadNext(*stream, &state);
     if (!has_begun.ok()) return ToGrpc(has_begun.status());
@@ -36,7 +38,7 @@ class WorkersService final : public v1::Workers::Service {
     std::atomic<bool> reading{true};
     Status refused;  // Of the reader, until it is joined.
     auto reader = StartThread([&] {
-      refused = Listen(*context, *stream, *caller, session, worker_id);
+      refused = Listen(*context, *stream, *caller, **place, session, worker_id);
       reading = false;
       core_.dispatcher->WakeAll();
     });
@@ -76,11 +78,12 @@ class WorkersService final : public v1::Workers::Service {
  private:
   // Takes the worker's states until it sends no more. kInvalidArgument: one that is none.
   Status Listen(grpc::ServerContext& context, WorkerStream& stream, const Caller& caller,
-                uint64_t session, const std::string& worker_id) {
+                Places::Place& place, uint64_t session, const std::string& worker_id) {
     v1::WorkerState next;
     while (true) {
       AG_LET(const bool goes_on, ReadNext(stream, &next));
       if (!goes_on) return OkStatus();
+      place.Moved();
       // The thread that writes may stand still, when the worker does not read.
       if (!core_.access->StillMay(caller, Rpc::kSynchronize).ok()) context.TryCancel();
       AG_LET(const WorkerReport report, FromProto(next));

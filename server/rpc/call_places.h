@@ -1,0 +1,20 @@
+// Places for the calls that should be short. gRPC gives a thread to each call until its answer was
+// taken, and a client may never take it. Thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "server/rpc/places.h"
+
+namespace grpc::experimental {
+class ServerInterceptorFactoryInterface;
+}
+
+namespace ag {
+
+// Returns what makes interceptors for a server: a call takes a place when its status is sent, a
+// stream of reflection when it begins; one that finds none is ended. `calls` outlives the server.
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallPlaces(
+    Places& calls);
+
+}  // namespace ag
