@@ -34,6 +34,7 @@ struct AllFlags {
   StoreFlags store;
   ModelFlags doctor;
   std::string health = "ready";  // As Client::Serves has it.
+  std::string worker_id;         // To admit.
 };
 
 // Checks for CLI11: each returns what is wrong with the text, or "".
@@ -449,6 +450,10 @@ void Commands::AddOthers() {
   CLI::App* workers = Verb(&app_, "workers", "Workers of the server", nullptr);
   workers->require_subcommand(1);
   Verb(workers, "list", "Devices, health and what they do", RunWorkersList);
+  std::string& worker_id = flags_.worker_id;
+  verb = Verb(workers, "admit", "Give work again to a worker that was drained for a wrong figure",
+              [&worker_id](Context& c) { return RunWorkersAdmit(c, worker_id); });
+  verb->add_option("id", worker_id, "Its name in the list")->required();
 
   TokenFlags& token = flags_.token;
   verb = Verb(&app_, "token", "Make a token for the coordinator's file of tokens",

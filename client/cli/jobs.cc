@@ -176,6 +176,14 @@ StatusOr<int> RunWorkersList(Context& context) {
   return kExitOk;
 }
 
+StatusOr<int> RunWorkersAdmit(Context& context, const std::string& worker_id) {
+  AG_LET(Client* const client, context.Connect(""));
+  AG_TRY(client->AdmitWorker(worker_id));
+  context.Print(context.flags().json ? Json{{"worker_id", worker_id}}.dump(2)
+                                     : fmt::format("worker {} gets work again", worker_id));
+  return kExitOk;
+}
+
 StatusOr<int> RunHealth(Context& context, const std::string& name) {
   if (context.flags().server.empty()) {
     return Err(StatusCode::kInvalidArgument, "health: whose? name it with --server HOST:PORT");

@@ -147,6 +147,12 @@ class FakeWorkers : public v1::Workers::Service {
     *response = workers;
     return grpc::Status::OK;
   }
+  std::string admitted;
+  grpc::Status AdmitWorker(grpc::ServerContext*, const v1::AdmitWorkerRequest* request,
+                           v1::AdmitWorkerResponse*) override {
+    admitted = request->worker_id();
+    return grpc::Status::OK;
+  }
 };
 
 class ServiceVerbsTest : public ::testing::Test {
@@ -453,6 +459,12 @@ TEST_F(ServiceVerbsTest, WorkersAreListed) {
             "host/cpu                     cpu          NOT_SERVING  idle device lost\n");
   const auto json = nlohmann::json::parse(Call(true, RunWorkersList).out);
   EXPECT_EQ(json[0]["health"], "NOT_SERVING");
+}
+
+TEST_F(ServiceVerbsTest, AWorkerIsAdmitted) {
+  EXPECT_EQ(Call(false, RunWorkersAdmit, std::string("host/cpu")).out,
+            "worker host/cpu gets work again\n");
+  EXPECT_EQ(workers_.admitted, "host/cpu");
 }
 
 // Names of others may have what clears a terminal or makes a line of its own.

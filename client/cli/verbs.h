@@ -47,6 +47,7 @@ StatusOr<int> RunCacheExport(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheImport(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheForget(Context& context, const CacheFlags& flags);
 StatusOr<int> RunWorkersList(Context& context);
+StatusOr<int> RunWorkersAdmit(Context& context, const std::string& worker_id);
 StatusOr<int> RunStoreBackup(Context& context, const StoreFlags& flags);
 StatusOr<int> RunStoreVerify(Context& context, const StoreFlags& flags);
 StatusOr<int> RunStoreRestore(Context& context, const StoreFlags& flags);

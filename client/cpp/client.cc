@@ -437,6 +437,12 @@ StatusOr<bool> Client::Serves(const std::string& name) {
   return response.status() == HealthCheckResponse::SERVING;
 }
 
+Status Client::AdmitWorker(const std::string& worker_id) {
+  v1::AdmitWorkerRequest request;
+  request.set_worker_id(worker_id);
+  return state_->Call(*state_->workers, &v1::Workers::Stub::AdmitWorker, request).status();
+}
+
 StatusOr<v1::ListWorkersResponse> Client::ListWorkers() {
   return state_->Call(*state_->workers, &v1::Workers::Stub::ListWorkers, v1::ListWorkersRequest());
 }

@@ -89,6 +89,7 @@ class Client {
   StatusOr<autograph::v1::ImportCacheResponse> ImportCache(
       const std::function<bool(autograph::v1::CacheRecord*)>& next_record);
   StatusOr<autograph::v1::ListWorkersResponse> ListWorkers();
+  Status AdmitWorker(const std::string& worker_id);
 
   // Makes `folder` a copy of the server's store (server/jobs/backup.h); made again, it takes only
   // blobs that it lacks. A blob that the server has removed meanwhile is left out. After an error

@@ -36,6 +36,7 @@ constexpr std::array kRpcs = {
            {kSubmit, kRead, kAdmin, kWorker}},
     RpcRow{Rpc::kSynchronize, "autograph.v1.Workers.Synchronize", {kWorker}},
     RpcRow{Rpc::kListWorkers, "autograph.v1.Workers.ListWorkers", {kRead, kAdmin}},
+    RpcRow{Rpc::kAdmitWorker, "autograph.v1.Workers.AdmitWorker", {kAdmin}},
     RpcRow{Rpc::kBackup, "autograph.v1.Store.Backup", {kAdmin}},
 };
 

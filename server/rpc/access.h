@@ -41,6 +41,7 @@ enum class Rpc {
   kGetCapabilities,
   kSynchronize,
   kListWorkers,
+  kAdmitWorker,
   kBackup,
 };
 

@@ -75,6 +75,13 @@ class WorkersService final : public v1::Workers::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status AdmitWorker(grpc::ServerContext* context, const v1::AdmitWorkerRequest* request,
+                           v1::AdmitWorkerResponse*) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kAdmitWorker);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    return ToGrpc(core_.dispatcher->Admit(request->worker_id()));
+  }
+
  private:
   // Takes the worker's states until it sends no more. kInvalidArgument: one that is none.
   Status Listen(grpc::ServerContext& context, WorkerStream& stream, const Caller& caller,

@@ -162,6 +162,13 @@ std::vector<WorkerView> Dispatcher::Workers() {
   return pool_.Workers();
 }
 
+Status Dispatcher::Admit(const std::string& worker_id) {
+  MutexLock lock(mutex_);
+  AG_TRY(pool_.Admit(worker_id));
+  changed_.NotifyAll();
+  return OkStatus();
+}
+
 uint64_t Dispatcher::offers_revision() {
   MutexLock lock(mutex_);
   return pool_.offers_revision();

@@ -64,6 +64,7 @@ class Dispatcher : public WorkRunner {
   void WakeAll();  // Streams then look whether they should end.
 
   std::vector<WorkerView> Workers();
+  Status Admit(const std::string& worker_id);  // As WorkerPool has it.
   int waiting();
   // Grows whenever Offers may have changed.
   uint64_t offers_revision();

@@ -235,6 +235,16 @@ void WorkerPool::Drain(Item& item, Worker& worker, const Status& why) {
   LoseAttempt(item, fmt::format("worker {} is drained", id));
 }
 
+Status WorkerPool::Admit(const std::string& worker_id) {
+  if (drained_.erase(worker_id) == 0) {
+    return Err(StatusCode::kNotFound, "no worker {} is drained", worker_id);
+  }
+  LogInfo("worker {} is admitted again", worker_id);
+  const auto found = workers_.find(worker_id);
+  if (found != workers_.end()) found->second->revision = ++next_revision_;
+  return OkStatus();
+}
+
 void WorkerPool::TakeEntry(Item& item, Worker& worker, const WorkerResult& result) {
   const std::string& id = worker.state.worker_id;
   const size_t index = static_cast<size_t>(result.entry.index);

@@ -14,7 +14,7 @@
 //     lost worker, of which an item has at most `losses_max`. An item that no connected worker fits
 //     fails after `no_worker_max`.
 //   - A result whose figures cannot be (CheckResult) is not taken. Its worker is drained: whatever
-//     it reports, it gets no item until another coordinator starts, and its attempt is lost.
+//     it reports, it gets no item until it is admitted, and its attempt is lost.
 //
 // Assign, which almost every event calls, takes time linear in items times workers.
 #pragma once
@@ -100,7 +100,10 @@ class WorkerPool {
   void Withdraw(uint64_t item);            // Forgets the item; its worker is stopped.
 
   std::vector<WorkerView> Workers() const;  // By id.
-  int waiting() const;                      // Items that no worker has.
+  // Gives work again to a worker that was drained, once it has reported. kNotFound: none of this id
+  // is drained.
+  Status Admit(const std::string& worker_id);
+  int waiting() const;  // Items that no worker has.
   uint64_t epoch() const { return epoch_; }
   // Grows whenever a worker leaves, or its health, device or environment changes.
   uint64_t offers_revision() const { return offers_revision_; }

@@ -91,6 +91,24 @@ struct PoolBench {
 
 EntryResult Group(int index) { return {.index = index}; }
 
+TEST(WorkerPool, ADrainedWorkerIsAdmittedAgain) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("a").ok());
+  EXPECT_EQ(ToString(b.pool.Admit("a")), "NOT_FOUND: no worker a is drained");
+  b.Submit(1);
+  EntryResult negative = Group(0);
+  negative.measurement.latency = {-1, -1, -1};
+  b.Send("a", b.Begin("a"), negative);
+  ASSERT_TRUE(b.Hear("a").drain);
+  const uint64_t before = b.pool.revision("a");
+  ASSERT_EQ(ToString(b.pool.Admit("a")), "OK");
+  EXPECT_GT(b.pool.revision("a"), before) << "it is told";
+  EXPECT_FALSE(b.Hear("a").drain);
+  b.states["a"].attempt.clear();
+  b.Say("a");
+  EXPECT_TRUE(b.Hear("a").lease.has_value());
+}
+
 TEST(WorkerPool, AWorkerWhoseFigureCannotBeIsDrained) {
   PoolBench b;
   ASSERT_TRUE(b.Connect("bad").ok());
