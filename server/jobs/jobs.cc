@@ -392,21 +392,25 @@ std::map<std::string, Jobs::Counts> Jobs::counts() {
 
 Status Jobs::SaveDatabases(const std::string& folder) { return ag::SaveDatabases(stores_, folder); }
 
+// The look reads every row, so requests wait for one only when something goes.
 StatusOr<Removed> Jobs::RemoveOld(const RetentionOptions& options) {
-  MutexLock accept(accept_mutex_);  // No answer is found whose blobs go.
   const int64_t now = clock_.UnixSeconds();
-  int64_t in_use_since = 0;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& [id, live] : live_) {
-      if (!live->began.has_value()) continue;
-      const auto ran =
-          std::chrono::duration_cast<std::chrono::seconds>(clock_.Now() - *live->began);
-      const int64_t began = now - ran.count();
-      in_use_since = in_use_since == 0 ? began : std::min(in_use_since, began);
-    }
+  AG_LET(const bool has_old, HasOld(stores_, options, now, RunningSince(now)));
+  if (!has_old) return Removed();
+  MutexLock accept(accept_mutex_);  // No answer is found whose blobs go.
+  return ag::RemoveOld(stores_, options, now, RunningSince(now));
+}
+
+int64_t Jobs::RunningSince(int64_t now) {
+  MutexLock lock(mutex_);
+  int64_t since = 0;
+  for (const auto& [id, live] : live_) {
+    if (!live->began.has_value()) continue;
+    const auto ran = std::chrono::duration_cast<std::chrono::seconds>(clock_.Now() - *live->began);
+    const int64_t began = now - ran.count();
+    since = since == 0 ? began : std::min(since, began);
   }
-  return ag::RemoveOld(stores_, options, now, in_use_since);
+  return since;
 }
 
 StatusOr<Removed> Jobs::DeleteModel(const Digest& model, const Tenant& tenant) {

@@ -112,6 +112,7 @@ class Remover {
     marked_jobs_.insert(job.id);
     names_.Give(job.blobs);
   }
+  bool HasMarked() const { return !marked_jobs_.empty() || !marked_answers_.empty(); }
   bool IsMarked(const EndedJob& job) const { return marked_jobs_.contains(job.id); }
   // Marks the answers that say so, as above.
   template <class IsOld>
@@ -180,6 +181,43 @@ void MarkForSpace(const std::vector<BlobDir::Entry>& entries, int64_t bytes_max,
   }
 }
 
+// Marks the jobs that ended too long ago, and the answers whose jobs have all gone.
+void MarkForAge(int64_t oldest, Names& names, Remover& remover) {
+  std::set<std::string> kept;
+  for (const EndedJob& job : names.jobs) {
+    if (job.finished >= oldest) kept.insert(job.blobs.begin(), job.blobs.end());
+  }
+  std::set<std::string> old;
+  remover.MarkJobs([&](const EndedJob& job) {
+    if (job.finished < oldest) old.insert(job.blobs.begin(), job.blobs.end());
+    return job.finished < oldest;
+  });
+  remover.MarkAnswers([&](const Answer& answer) {
+    const auto has = [&](const std::set<std::string>& all) {
+      return std::ranges::any_of(answer.blobs, [&](const auto& b) { return all.contains(b); });
+    };
+    return has(old) && !has(kept);
+  });
+}
+
+void MarkOld(const std::vector<BlobDir::Entry>& entries, const RetentionOptions& options,
+             int64_t now, Names& names, Remover& remover) {
+  std::ranges::sort(names.jobs, {}, &EndedJob::finished);
+  if (options.job_age_max > Nanos{0}) {
+    MarkForAge(now - InSeconds(options.job_age_max), names, remover);
+  }
+  if (options.blob_bytes_max > 0) MarkForSpace(entries, options.blob_bytes_max, names, remover);
+}
+
+int64_t UnusedSince(const RetentionOptions& options, int64_t now, int64_t in_use_since) {
+  const int64_t since = now - InSeconds(options.blob_pause);
+  return in_use_since > 0 ? std::min(since, in_use_since - 1) : since;
+}
+
+bool IsUnused(const BlobDir::Entry& entry, const Names& names, int64_t unused_since) {
+  return !names.count.contains(entry.digest.Hex()) && entry.used_unix_seconds <= unused_since;
+}
+
 }  // namespace
 
 StatusOr<std::map<std::string, std::string>> NamedBlobs(JobsStore& jobs) {
@@ -197,41 +235,29 @@ StatusOr<std::map<std::string, std::string>> NamedBlobs(JobsStore& jobs) {
   return named;
 }
 
+StatusOr<bool> HasOld(const JobStores& stores, const RetentionOptions& options, int64_t now,
+                      int64_t in_use_since) {
+  AG_LET(Names names, ReadNames(stores));
+  AG_LET(const auto entries, stores.blobs->Entries());
+  Remover remover(stores, names);
+  MarkOld(entries, options, now, names, remover);
+  const int64_t unused_since = UnusedSince(options, now, in_use_since);
+  return remover.HasMarked() || std::ranges::any_of(entries, [&](const BlobDir::Entry& entry) {
+           return IsUnused(entry, names, unused_since);
+         });
+}
+
 StatusOr<Removed> RemoveOld(const JobStores& stores, const RetentionOptions& options, int64_t now,
                             int64_t in_use_since) {
   Removed removed;
   AG_LET(Names names, ReadNames(stores));
   AG_LET(const auto entries, stores.blobs->Entries());
-  std::ranges::sort(names.jobs, {}, &EndedJob::finished);
   Remover remover(stores, names);
-  if (options.job_age_max > Nanos{0}) {
-    const int64_t oldest = now - InSeconds(options.job_age_max);
-    std::set<std::string> kept;
-    for (const EndedJob& job : names.jobs) {
-      if (job.finished >= oldest) kept.insert(job.blobs.begin(), job.blobs.end());
-    }
-    std::set<std::string> old;
-    remover.MarkJobs([&](const EndedJob& job) {
-      if (job.finished < oldest) old.insert(job.blobs.begin(), job.blobs.end());
-      return job.finished < oldest;
-    });
-    // An answer whose jobs have all gone.
-    remover.MarkAnswers([&](const Answer& answer) {
-      const auto has = [&](const std::set<std::string>& all) {
-        return std::ranges::any_of(answer.blobs, [&](const auto& b) { return all.contains(b); });
-      };
-      return has(old) && !has(kept);
-    });
-  }
-  if (options.blob_bytes_max > 0) MarkForSpace(entries, options.blob_bytes_max, names, remover);
+  MarkOld(entries, options, now, names, remover);
   AG_TRY(remover.RemoveRows(&removed));
-  int64_t unused_since = now - InSeconds(options.blob_pause);
-  if (in_use_since > 0) unused_since = std::min(unused_since, in_use_since - 1);
+  const int64_t unused_since = UnusedSince(options, now, in_use_since);
   for (const BlobDir::Entry& entry : entries) {
-    const bool is_named = names.count.contains(entry.digest.Hex());
-    if (!is_named && entry.used_unix_seconds <= unused_since) {
-      AG_TRY(remover.RemoveBlob(entry, &removed));
-    }
+    if (IsUnused(entry, names, unused_since)) AG_TRY(remover.RemoveBlob(entry, &removed));
   }
   return removed;
 }

@@ -42,6 +42,9 @@ StatusOr<std::map<std::string, std::string>> NamedBlobs(JobsStore& jobs);
 // used at `in_use_since` or later stay (0: no job runs).
 StatusOr<Removed> RemoveOld(const JobStores& stores, const RetentionOptions& options, int64_t now,
                             int64_t in_use_since);
+// Whether that would remove something. Reads every row, and changes nothing.
+StatusOr<bool> HasOld(const JobStores& stores, const RetentionOptions& options, int64_t now,
+                      int64_t in_use_since);
 
 // Removes the tenant's ended jobs for this model and the answers for it, then the blobs that only
 // they named, the model's among them. REQUIRES: none of its jobs runs or waits.

@@ -73,6 +73,7 @@ TEST(Retention, OldJobsGoWithWhatOnlyTheyName) {
   const int64_t old = b.Job(old_model, shared, before);
   const int64_t young = b.Job(new_model, shared, kNow - kDay);
   b.Job(old_model + "", output, before + 1);
+  EXPECT_TRUE(*HasOld(b.stores(), {}, kNow, 0));
   const auto removed = *RemoveOld(b.stores(), {}, kNow, 0);
   EXPECT_EQ(removed.jobs, 2);
   EXPECT_EQ(removed.answers, 1);
@@ -85,6 +86,7 @@ TEST(Retention, OldJobsGoWithWhatOnlyTheyName) {
   EXPECT_EQ(b.jobs->Get(old).status().code(), StatusCode::kNotFound);
   EXPECT_TRUE(b.jobs->Get(young).ok());
   EXPECT_FALSE(b.jobs->FindRequestId(fmt::format("id {} {}", old_model, before))->has_value());
+  EXPECT_FALSE(*HasOld(b.stores(), {}, kNow, 0));
   EXPECT_EQ(RemoveOld(b.stores(), {}, kNow, 0)->jobs, 0) << "a second look finds nothing";
 }
 
