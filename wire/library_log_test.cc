@@ -4,6 +4,7 @@
 #include <grpc/support/log.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
 
 #include "base/no_memory.h"
@@ -23,6 +24,18 @@ TEST(LibraryLog, LinesAreOurs) {
                             "error autograph: gRPC: no descriptor for x\\\\ny \\(a.cc:7\\)\n" +
                             time + "warning autograph: protobuf: a large message \\(.*:\\d+\\)\n");
   EXPECT_TRUE(std::regex_match(lines, expected)) << lines;
+}
+
+TEST(LibraryLog, HasABoundedNumberOfLines) {
+  RouteLibraryLogs();
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 1000; ++i) gpr_log("a.cc", i, GPR_LOG_SEVERITY_ERROR, "Handshake failed");
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_LE(std::ranges::count(lines, '\n'), 101);
+  EXPECT_NE(lines.find("more than 100 lines of gRPC and protobuf in a minute: others are left out"),
+            std::string::npos)
+      << lines;
 }
 
 void FailToStartAThread() {
