@@ -51,6 +51,7 @@ for target in coordinator worker setup; do
 done
 
 echo "== run"
+scripts/build.sh autograph >"$work/build.log" 2>&1 || { tail -20 "$work/build.log"; exit 1; }
 volume=$work/volumes
 rm -rf "$volume" && mkdir -p "$volume"/{certs,data,worker,lock} && chown -R 10001:10001 "$volume"
 chmod 700 "$volume"/*
@@ -72,13 +73,11 @@ run -d --name worker "${hardened[@]}" -v "$volume/certs:/certs:ro" -v "$volume/w
 check "a worker serves" timeout 60 bash -c "until podman ${storage[*]} --runtime runc --cgroup-manager=cgroupfs exec coordinator autograph health workers; do sleep 0.5; done"
 
 cli=(build/autograph --server "localhost:$port" --tls-ca "$volume/certs/ca.crt")
-if [[ -x build/autograph ]]; then
-  build/autograph zoo squeezenet -o "$work/model.onnx" >/dev/null
-  check "a job from outside" "${cli[@]}" optimize "$work/model.onnx" -o "$work/out.onnx" --token-file "$volume/certs/user.token" --budget 60s --rounds 1
-  check "its result is equal to its input" build/autograph verify "$work/out.onnx" --against "$work/model.onnx"
-  check "without a token it is refused" bash -c "! ${cli[*]} jobs list 2>/dev/null"
-  check "a user may not see workers' measurements" bash -c "! ${cli[*]} cache list --token-file $volume/certs/user.token 2>/dev/null"
-fi
+build/autograph zoo squeezenet -o "$work/model.onnx" >/dev/null
+check "a job from outside" "${cli[@]}" optimize "$work/model.onnx" -o "$work/out.onnx" --token-file "$volume/certs/user.token" --budget 60s --rounds 1
+check "its result is equal to its input" build/autograph verify "$work/out.onnx" --against "$work/model.onnx"
+check "without a token it is refused" bash -c "! ${cli[*]} jobs list 2>/dev/null"
+check "a user may not see workers' measurements" bash -c "! ${cli[*]} cache list --token-file $volume/certs/user.token 2>/dev/null"
 check "metrics count the job" bash -c "curl -sf http://127.0.0.1:$((port + 1))/metrics | grep -E '^autograph_jobs_total\\{device=\"cpu\",outcome=\"[A-Z_]+\"\\} 1'"
 check "the bill of materials names the libraries" bash -c "podman ${storage[*]} --runtime runc --cgroup-manager=cgroupfs exec coordinator cat /opt/autograph/share/autograph.spdx.json | python3 -c 'import json, sys; names = [p[\"name\"] for p in json.load(sys.stdin)[\"packages\"]]; assert \"libgrpc++1.51\" in names, names'"
 check "kill -9 and start again: the job is there" bash -c "podman ${storage[*]} kill -s KILL coordinator && podman ${storage[*]} --runtime runc --cgroup-manager=cgroupfs start coordinator && sleep 3 && podman ${storage[*]} --runtime runc --cgroup-manager=cgroupfs exec -e AUTOGRAPH_TOKEN_FILE=/certs/admin.token coordinator autograph jobs list --json | grep -q '\"SUCCEEDED\"'"
