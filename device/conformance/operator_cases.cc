@@ -49,6 +49,8 @@ constexpr ConformanceCase kOperatorCases[] = {
     {"div i64", "input a i64[6]; c = const i64[6] {1,2,3,-1,-2,2}; output y = div(a, c)"},
     {"pow square", "input a f32[4,6]; c = const f32[] {2}; output y = pow(a, c)"},
     {"pow", "input a f32[4,6]; input b f32[4,6]; output y = pow(abs(a), b)"},
+    {"pow i64", "input a i64[6]; c = const i64[6] {50,63,64,-1,0,3}; output y = pow(a, c)"},
+    {"pow i32", "input a i32[6]; c = const i32[6] {50,31,32,-1,0,3}; output y = pow(neg(a), c)"},
     {"min", "input a f32[4,5,6]; input b f32[6]; output y = min(a, b)"},
     {"max", "input a f32[4,5,6]; input b f32[6]; output y = max(a, b)"},
     {"mod", "input a i64[6]; c = const i64[6] {2,3,-2,-3,1,2}; output y = mod(neg(a), c)"},

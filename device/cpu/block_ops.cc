@@ -94,7 +94,6 @@ BLOCK(Clip, Clamp(x, p, q))
 BLOCK(AddNumber, x + p)
 BLOCK(Div, x / y)
 BLOCK(Pow, std::pow(x, y))
-BLOCK(PowOfIntegers, std::trunc(std::pow(x, y)))
 BLOCK(Min, (x < y || x != x) ? x : y)
 BLOCK(Max, (x > y || x != x) ? x : y)
 BLOCK(ModC, y == 0 ? 0 * y / y : std::fmod(x, y))
@@ -134,6 +133,15 @@ int64_t RestOfDivisorsSign(int64_t x, int64_t y) {
   const int64_t rest = Rest(x, y);
   return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
+// A negative exponent gives 1 over the power, cut; 1 and -1 go by whether the exponent is odd.
+int64_t Power(int64_t x, int64_t y) {
+  if (y < 0 && x != 1 && x != -1) return 0;
+  int64_t power = 1;
+  for (auto rest = static_cast<uint64_t>(y); rest != 0; rest >>= 1, x = Product(x, x)) {
+    if ((rest & 1) != 0) power = Product(power, x);
+  }
+  return power;
+}
 
 // Rounds toward zero, to the nearest end when out of range, NaN to 0.
 int64_t Saturated(double value, int64_t min, int64_t max) {
@@ -165,6 +173,7 @@ INTEGER_BLOCK(Mul, Product(x, y))
 INTEGER_BLOCK(Div, Quotient(x, y))
 INTEGER_BLOCK(ModC, Rest(x, y))
 INTEGER_BLOCK(ModPython, RestOfDivisorsSign(x, y))
+INTEGER_BLOCK(Pow, Power(x, y))
 INTEGER_BLOCK(Min, x < y ? x : y)
 INTEGER_BLOCK(Max, x < y ? y : x)
 INTEGER_BLOCK(Neg, Negative(x))
@@ -266,10 +275,9 @@ BlockOp<T> BlockOpOf(const Node& node) {
     const auto [p, q] = FunctionNumbers(node);
     return {row.run, static_cast<T>(p), static_cast<T>(q)};
   }
-  const bool integer = IsInteger(node.outputs[0].dtype);
   const auto number = [&](std::string_view name) { return static_cast<T>(node.Float(name)); };
   if (node.op == OpKind::kDiv) return {PICK(Div)};
-  if (node.op == OpKind::kPow) return {integer ? PICK(PowOfIntegers) : PICK(Pow)};
+  if (node.op == OpKind::kPow) return {PICK(Pow)};
   if (node.op == OpKind::kMod) return {node.Int("fmod") != 0 ? PICK(ModC) : PICK(ModPython)};
   if (node.op == OpKind::kClip) return {PICK(Clip), number("min"), number("max")};
   if (node.op == OpKind::kCast) {
@@ -293,6 +301,8 @@ BlockOp<double> IntegerOpOf(const Node& node) {
       return {DivI};
     case OpKind::kMod:
       return {node.Int("fmod") != 0 ? ModCI : ModPythonI};
+    case OpKind::kPow:
+      return {PowI};
     case OpKind::kMin:
       return {MinI};
     case OpKind::kMax:

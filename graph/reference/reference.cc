@@ -31,6 +31,7 @@ Kernel<Whole> WholeKernelOf(OpKind op) {
     WHOLE(Sub);
     WHOLE(Mul);
     WHOLE(Div);
+    WHOLE(Pow);
     WHOLE(Mod);
     WHOLE(Min);
     WHOLE(Max);

@@ -35,6 +35,17 @@ Whole Scalar<Whole>::Of(double v) {
   return Whole(static_cast<__int128>(v < -kEnd ? -kEnd : v > kEnd ? kEnd : v));
 }
 
+Whole Scalar<Whole>::Pow(Whole base, Whole exponent) {
+  const Whole one(1);
+  if (exponent.value < 0 && base != one && base != -one) return Whole();
+  // Below zero the base is 1 or -1, and their powers go by whether the exponent is odd.
+  Whole result = one;
+  for (auto rest = BitsOf(exponent); rest != 0; rest >>= 1, base = base * base) {
+    if ((rest & 1) != 0) result = result * base;
+  }
+  return result;
+}
+
 namespace {
 
 using Int = __int128;

@@ -113,6 +113,7 @@ struct Scalar<Whole> {
   static bool Poisoned(Whole) { return false; }
   static bool Less(Whole a, Whole b) { return a < b; }
   static Whole Truncate(Whole v) { return v; }
+  static Whole Pow(Whole base, Whole exponent);  // A negative exponent: 1 over the power, cut.
   static Whole Modulo(Whole a, Whole b) {
     const Whole rest = a % b;
     return rest.value != 0 && (rest.value < 0) != (b.value < 0) ? rest + b : rest;

@@ -59,8 +59,7 @@ std::string Power(const Node& node, const std::string& x, const std::string& exp
   const DType dtype = node.outputs[0].dtype;
   if (IsFloat(dtype) && exponent == Literal(2, dtype)) return fmt::format("{0} * {0}", x);
   if (IsFloat(dtype) && exponent == Literal(3, dtype)) return fmt::format("{0} * {0} * {0}", x);
-  const std::string power = fmt::format("ag_power({}, {})", x, exponent);
-  return IsFloat(dtype) ? power : Within(dtype, power);
+  return fmt::format("ag_power({}, {})", x, exponent);
 }
 
 // Returns the value of an operator of integers that wraps; nothing for others.
@@ -74,6 +73,8 @@ std::string IntegerExpression(const Node& node, std::span<const std::string> x) 
       return fmt::format("ag_mul({}, {})", x[0], x[1]);
     case OpKind::kDiv:
       return fmt::format("ag_div({}, {})", x[0], x[1]);
+    case OpKind::kPow:
+      return fmt::format("ag_power({}, {})", x[0], x[1]);
     case OpKind::kNeg:
       return fmt::format("ag_sub(0, {})", x[0]);
     case OpKind::kAbs:
