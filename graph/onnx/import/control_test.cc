@@ -68,8 +68,15 @@ TEST(ImportControl, BranchesThatDisagree) {
             "INVALID_ARGUMENT: node 0 (If): the branches have 1 and 2 outputs");
   EXPECT_EQ(graph("() => (float[2] b) { d = Exp(x) }"),
             "INVALID_ARGUMENT: node 0 (If): nothing defines its input \"b\"");
-  EXPECT_EQ(graph("() => (int64[2] b) { b = Cast<to = 7>(x) }"),
+  EXPECT_EQ(
+      graph("() => (int64[2] b) { b = Cast<to = 7>(x) }"),
+      "INVALID_ARGUMENT: node 0 (If): output 0: its branches give f32[2] and i64[2], which must "
+      "be of one element type");
+  EXPECT_EQ(graph("() => (float[1] b) { b = ReduceMax<axes = [0]>(x) }"),
             "input x f32[2]\ninput c bool[]\noutput \"x\" = x\n");  // The node runs by itself.
+  EXPECT_EQ(GraphOf("g (float[2] x, bool c) => (float[2] y) { y = If<"
+                    "then_branch = t () => (float[2] a) { a = Relu(x) }>(c) }"),
+            "INVALID_ARGUMENT: node 0 (If): attribute \"else_branch\" is no graph");
 }
 
 TEST(ImportControl, ALoopWithAKnownCountIsUnrolled) {

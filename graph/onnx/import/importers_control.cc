@@ -85,6 +85,11 @@ Status ChooseBranch(NodeImport& node) {
       return Err(StatusCode::kUnimplemented, "its condition is not known, and it gives {}",
                  KindName(node.importer().kind(node.IsTensor(yes[i]) ? no[i] : yes[i])));
     }
+    if (node.Type(yes[i]).dtype != node.Type(no[i]).dtype) {
+      return Err(StatusCode::kInvalidArgument,
+                 "output {}: its branches give {} and {}, which must be of one element type", i,
+                 node.Type(yes[i]).ToString(), node.Type(no[i]).ToString());
+    }
     if (node.Type(yes[i]) != node.Type(no[i])) {
       return Err(StatusCode::kUnimplemented,
                  "its branches give {} and {}: bind what the condition depends on",
@@ -101,6 +106,9 @@ Status ImportIf(NodeImport& node) {
   const TensorType& type = node.Type(node.In(0));
   if (type.dtype != DType::kBool || type.NumElements() != 1) {
     return Err(StatusCode::kInvalidArgument, "the condition is {}, not one bool", type.ToString());
+  }
+  for (const std::string_view branch : {"then_branch", "else_branch"}) {
+    AG_TRY(ParseSubgraph(node.node(), branch, node.importer().limits().nodes_max));
   }
   if (node.Known(node.In(0)) == nullptr) return ChooseBranch(node);
   AG_LET(const bool condition, ConditionOf(node, node.In(0)));
