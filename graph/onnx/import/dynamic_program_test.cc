@@ -180,8 +180,8 @@ TEST_F(DynamicProgramTest, ALoopWithoutAnEndIsEnded) {
   const auto outputs =
       program->Run({{"x", FloatList({1})}, {"c", Bool(true)}}, {.nodes_max = 1000});
   EXPECT_EQ(ToString(outputs.status()),
-            "RESOURCE_EXHAUSTED: node 0 (Loop): body: more than 1000 nodes, "
-            "subgraphs and functions written out");
+            "RESOURCE_EXHAUSTED: node 0 (Loop): body: 1000 nodes have run, those of subgraphs each "
+            "time, and it has not ended: give the loop a count or a condition that ends");
 }
 
 TEST_F(DynamicProgramTest, FunctionsComeAlong) {

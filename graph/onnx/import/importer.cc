@@ -176,6 +176,12 @@ Status Importer::Enter(const Opsets* function_opsets) {
 
 Status Importer::CountNode() {
   if (++nodes_ <= limits().nodes_max) return OkStatus();
+  if (computes_all()) {
+    return Err(StatusCode::kResourceExhausted,
+               "{} nodes have run, those of subgraphs each time, and it has not ended: give the "
+               "loop a count or a condition that ends",
+               limits().nodes_max);
+  }
   return Err(StatusCode::kResourceExhausted,
              "more than {} nodes, subgraphs and functions written out", limits().nodes_max);
 }
