@@ -251,9 +251,9 @@ TEST(ShapeSets, ThatDoNotFitAreOneMessage) {
     std::vector<std::string> sets;
     const char* message;
   } kWrong[] = {
-      {{"x=1x64x32"}, "shape set 1 (x=1x64x32): the bound sizes are the same: x=1x64x32"},
+      {{"x=1x64x32"}, "shape set 1 (x=1x64x32) and the bound sizes are the same: x=1x64x32"},
       {{"x=2x8x32", "x=2x8x32"},
-       "shape set 2 (x=2x8x32): shape set 1 (x=2x8x32) are the same: x=2x8x32"},
+       "shape set 2 (x=2x8x32) and shape set 1 (x=2x8x32) are the same: x=2x8x32"},
       {{"x=4x64x33"},
        "shape set 1 (x=4x64x33): input \"x\": dimension 2 is 32 in the model, --shape gives 33"},
       {{"x=4x64"}, "shape set 1 (x=4x64): input \"x\" has rank 3, --shape gives [4,64]"},

@@ -172,7 +172,7 @@ StatusOr<std::vector<AtOtherSizes>> ImportShapeSets(const v1::OptimizeRequest& a
     AtOtherSizes set{OpenShapes(*there), there->origin, there->graph, {}};
     const auto [other, added] = seen.emplace(set.shapes, noun);
     if (!added) {
-      return Err(StatusCode::kInvalidArgument, "{}: {} are the same: {}", noun, other->second,
+      return Err(StatusCode::kInvalidArgument, "{} and {} are the same: {}", noun, other->second,
                  set.shapes.empty() ? "the model leaves no size open" : ShapesText(set.shapes));
     }
     AG_LET(set.input, CleanUp(set.runnable, rules));
