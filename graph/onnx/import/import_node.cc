@@ -17,7 +17,11 @@ namespace {
 // Larger operands are not set to zeros to learn a type.
 constexpr int64_t kZerosBytesMax = int64_t{64} << 20;
 
-constexpr std::string_view kNotKnown = "the operator is not known";
+// Why an operator without a form of ours has no kernel either.
+std::string_view WhyNotKnown(const OnnxNode& node) {
+  const std::string_view why = WhyLeftOut(node);
+  return why.empty() ? "the operator is not known" : why;
+}
 
 using ImporterTable = absl::flat_hash_map<std::string_view, const NodeImporterRow*>;
 
@@ -174,7 +178,7 @@ StatusOr<std::vector<ValueId>> ImportNatively(const OnnxNode& node, int64_t opse
   } else if (form.op.has_value()) {
     AG_TRY(ImportPlain(*form.op, context));
   } else {
-    return Err(StatusCode::kUnimplemented, "{}", kNotKnown);
+    return Err(StatusCode::kUnimplemented, "{}", WhyNotKnown(node));
   }
   AG_TRY(context.CheckAttributes());
   for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -190,7 +194,7 @@ bool IsRandom(const OnnxNode& node) {
   static constexpr std::string_view kNames[] = {
       "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
       "Multinomial",  "Bernoulli",        "Dropout"};
-  return std::find(std::begin(kNames), std::end(kNames), node.op_type) != std::end(kNames);
+  return std::ranges::count(kNames, node.op_type) > 0 && !HasOperator(node);
 }
 
 // Whether the node always makes the same of weights that are too large to be computed now.
@@ -256,7 +260,7 @@ StatusOr<std::vector<TensorType>> TypesOfZeros(const OnnxNode& node, int64_t ops
                                                const std::vector<ValueId>& inputs,
                                                const Importer& importer) {
   if (!HasOperator(node)) {
-    return Err(StatusCode::kUnimplemented, "{}", kNotKnown);
+    return Err(StatusCode::kUnimplemented, "{}", WhyNotKnown(node));
   }
   std::vector<bool> known;
   for (const ValueId input : inputs) {
@@ -532,8 +536,8 @@ Status CheckOperator(const OnnxNode& node, const std::string& noun, const Import
   if (MayRunElsewhere(node, importer) || IsStandard(node)) return OkStatus();
   const StatusOr<std::vector<TensorType>> stated = StatedTypes(node, importer);
   if (stated.ok()) return OkStatus();
-  return Err(StatusCode::kUnimplemented, "{}: {}, and it cannot be kept: {}{}", noun, kNotKnown,
-             Message(stated.status()), SimilarOperator(node));
+  return Err(StatusCode::kUnimplemented, "{}: {}, and it cannot be kept: {}{}", noun,
+             WhyNotKnown(node), Message(stated.status()), SimilarOperator(node));
 }
 
 Status ImportNode(const OnnxNode& node, size_t index, Importer& importer) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "graph/onnx/import/importer.h"
+#include "graph/onnx/operators/operators.h"
 #include "graph/onnx/testing/known_cases.h"
 
 namespace ag {
@@ -40,19 +41,6 @@ constexpr char kStandardOperators[] =
     "StringSplit Sub Sum SwiGLU Swish Tan Tanh TensorScatter TfIdfVectorizer ThresholdedRelu "
     "Tile TopK Transpose Trilu Unique Unsqueeze Upsample Where Xor";
 
-const std::map<std::string, std::string>& RefusedOperators() {
-  static const std::string random = "random numbers without a defined generator";
-  static const auto& reasons = *new std::map<std::string, std::string>{
-      {"ImageDecoder", "image decoding is left to the program around the model"},
-      {"Bernoulli", random},
-      {"Multinomial", random},
-      {"RandomNormal", random},
-      {"RandomNormalLike", random},
-      {"RandomUniform", random},
-      {"RandomUniformLike", random}};
-  return reasons;
-}
-
 std::string TableOf(std::span<const testing::KnownCase> cases) {
   std::map<std::string_view, std::vector<std::string>> by_reason;
   std::vector<std::string_view> order;
@@ -71,12 +59,15 @@ std::string TableOf(std::span<const testing::KnownCase> cases) {
 
 std::string OperatorPage() {
   std::map<std::pair<bool, bool>, std::vector<std::string>> names;
+  std::string refused;
   const std::vector<std::string> all = absl::StrSplit(kStandardOperators, ' ', absl::SkipEmpty());
   for (const std::string& name : all) {
     const OperatorSupport support = SupportOf({.op_type = name});
     names[{support.is_imported, support.has_kernel}].push_back(name);
     const bool is_refused = !support.is_imported && !support.has_kernel;
-    EXPECT_EQ(is_refused, RefusedOperators().contains(name)) << name;
+    const std::string_view why = WhyLeftOut({.op_type = name});
+    EXPECT_EQ(is_refused, !why.empty()) << name;
+    if (is_refused) refused += fmt::format("| {} | {} |\n", name, why);
   }
   std::string page = fmt::format(
       "\n## ONNX's operators\n\n"
@@ -91,9 +82,7 @@ std::string OperatorPage() {
   row("the same; forms that the graph lacks by a kernel", true, true);
   row("by a kernel", false, true);
   page += "\nRefused:\n\n| operator | why |\n|---|---|\n";
-  for (const auto& [name, why] : RefusedOperators())
-    page += fmt::format("| {} | {} |\n", name, why);
-  page += "\nONNX's node tests (`test_...`) that are not run:\n\n" +
+  page += refused + "\nONNX's node tests (`test_...`) that are not run:\n\n" +
           TableOf(testing::RefusedCases()) +
           "\nThose whose results differ in at least one version of ONNX:\n\n" +
           TableOf(testing::DifferentCases());

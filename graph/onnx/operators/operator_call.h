@@ -110,6 +110,7 @@ std::span<const OperatorRow> ScalarOperators();  // Acos, BitShift, ... and form
 std::span<const OperatorRow> QuantOperators();   // QuantizeLinear, QLinearConv, MatMulInteger, ...
 std::span<const OperatorRow> SignalOperators();  // DFT, STFT, windows, MelWeightMatrix.
 std::span<const OperatorRow> AttentionOperators();  // Attention, RotaryEmbedding.
+std::span<const OperatorRow> RandomOperators();     // RandomNormal, ..., with a seed.
 std::span<const OperatorRow> StatefulOperators();   // LinearAttention, CausalConvWithState.
 std::span<const OperatorRow>
 MicrosoftOperators();  // Of domain com.microsoft: fused ones, Gelu, ...

@@ -18,16 +18,16 @@ const absl::flat_hash_map<std::string_view, OperatorRow>& OperatorRows() {
   static const auto& table = *new absl::flat_hash_map<std::string_view, OperatorRow>([] {
     absl::flat_hash_map<std::string_view, OperatorRow> result;
     for (const auto rows :
-         {onnx_operators::IndexOperators(), onnx_operators::WindowOperators(),
-          onnx_operators::RecurrentOperators(), onnx_operators::ReduceOperators(),
-          onnx_operators::NormOperators(), onnx_operators::ScalarOperators(),
-          onnx_operators::QuantOperators(), onnx_operators::SignalOperators(),
-          onnx_operators::ProductOperators(), onnx_operators::AttentionOperators(),
-          onnx_operators::MicrosoftOperators(), onnx_operators::MicrosoftAttentionOperators(),
+         {onnx_operators::IndexOperators(),          onnx_operators::WindowOperators(),
+          onnx_operators::RecurrentOperators(),      onnx_operators::ReduceOperators(),
+          onnx_operators::NormOperators(),           onnx_operators::ScalarOperators(),
+          onnx_operators::QuantOperators(),          onnx_operators::SignalOperators(),
+          onnx_operators::ProductOperators(),        onnx_operators::AttentionOperators(),
+          onnx_operators::MicrosoftOperators(),      onnx_operators::MicrosoftAttentionOperators(),
           onnx_operators::MicrosoftQuantOperators(), onnx_operators::SampleOperators(),
-          onnx_operators::RegionOperators(), onnx_operators::ResampleOperators(),
-          onnx_operators::LossOperators(), onnx_operators::TextOperators(),
-          onnx_operators::StatefulOperators()}) {
+          onnx_operators::RegionOperators(),         onnx_operators::ResampleOperators(),
+          onnx_operators::LossOperators(),           onnx_operators::TextOperators(),
+          onnx_operators::StatefulOperators(),       onnx_operators::RandomOperators()}) {
       for (const OperatorRow& row : rows) AG_CHECK(result.emplace(row.name, row).second);
     }
     return result;
@@ -39,7 +39,15 @@ std::string QualifiedName(const OnnxNode& node) {
   return node.domain.empty() ? node.op_type : fmt::format("{}.{}", node.domain, node.op_type);
 }
 
+// Whether the node draws other numbers in each run.
+bool LacksSeed(const OnnxNode& node) {
+  const auto rows = onnx_operators::RandomOperators();
+  return node.domain.empty() && std::ranges::count(rows, node.op_type, &OperatorRow::name) > 0 &&
+         std::ranges::count(node.attributes, "seed", &OnnxAttribute::name) == 0;
+}
+
 const OperatorRow* FindOperator(const OnnxNode& node) {
+  if (LacksSeed(node)) return nullptr;
   const auto found = OperatorRows().find(QualifiedName(node));
   return found == OperatorRows().end() ? nullptr : &found->second;
 }
@@ -91,6 +99,14 @@ StatusOr<std::vector<Tensor>> RunOnRanks(const OperatorRow& row, OperatorRun run
 
 bool HasOperator(const OnnxNode& node) { return FindOperator(node) != nullptr; }
 
+std::string_view WhyLeftOut(const OnnxNode& node) {
+  if (LacksSeed(node)) return "random numbers without a seed: give the node the attribute seed";
+  if (node.domain.empty() && node.op_type == "ImageDecoder") {
+    return "image decoding is left to the program around the model";
+  }
+  return "";
+}
+
 bool SizesComeFromValues(const OnnxNode& node, const std::vector<bool>& known) {
   const ResultSizes sizes = FindOperator(node)->sizes;
   if (sizes == ResultSizes::kFromValues) return true;
@@ -126,9 +142,11 @@ StatusOr<KeptOperator> KeptOperator::Of(const Node& node) {
   kept.bytes_ = node.attributes->String("onnx_node");
   AG_LET(kept.node_, ParseNode(kept.bytes_));
   if (!HasOperator(kept.node_)) {
+    const std::string_view why = WhyLeftOut(kept.node_);
     return Err(StatusCode::kUnimplemented,
-               "operator {}: optimize keeps it as it is, but nothing here can run it{}",
-               QualifiedName(kept.node_), SimilarOperator(kept.node_));
+               "operator {}: optimize keeps it as it is, but nothing here can run it{}{}{}",
+               QualifiedName(kept.node_), why.empty() ? "" : ": ", why,
+               SimilarOperator(kept.node_));
   }
   kept.node_.proto = {};  // Points into bytes that move.
   kept.opset_ = node.Int("opset");

@@ -14,6 +14,9 @@ namespace ag {
 
 // Whether a kernel exists for the operator of this node.
 bool HasOperator(const OnnxNode& node);
+// Why there is none for an operator of ONNX's default domain that is left out on purpose; "" for
+// others.
+std::string_view WhyLeftOut(const OnnxNode& node);
 // Whether the sizes of its results depend on values of operands that are not known, so that no type
 // can be given before it runs. `known`: for each of node.inputs; true for an omitted one. REQUIRES:
 // HasOperator(node).
