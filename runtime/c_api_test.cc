@@ -380,7 +380,17 @@ TEST(CApi, SaysWhyAModelDoesNotLoad) {
       {"cut short", testing::ConvModel().substr(0, 300), ""},
       {"no kernel",
        testing::ModelFromText("g (float[2,4] x) => (float[2,4] y) { y = RandomNormalLike(x) }"),
-       "12 operator RandomNormalLike: optimize keeps it as it is, but nothing here can run it"},
+       "12 operator RandomNormalLike: optimize keeps it as it is, but nothing here can run it: "
+       "random numbers without a seed: give the node the attribute seed"},
+      {"no kernels",
+       testing::ModelFromText("g (float[2,4] x) => (float[2,4] y, float[2,4] z, int32[2,1] k) { "
+                              "y = RandomNormalLike(x) z = RandomNormalLike(y) "
+                              "k = Multinomial(z) }"),
+       "12 2 obstacles: (1) operator RandomNormalLike: optimize keeps it as it is, but "
+       "nothing here can run it: random numbers without a seed: give the node the attribute seed "
+       "(and 1 more like it); "
+       "(2) operator Multinomial: optimize keeps it as it is, but nothing here can run "
+       "it: random numbers without a seed: give the node the attribute seed"},
   };
   for (const auto& c : kCases) {
     const std::string error = CreateError(c.model, Options());

@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "device/open_device.h"
 #include "graph/onnx/import/import.h"
+#include "graph/onnx/import/obstacles.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/operators/operators.h"
 #include "plan/format/plan_codec.h"
@@ -44,12 +45,24 @@ StatusOr<Plan> ReadCarriedPlan(std::string_view bytes, const Device& device) {
   return plan;
 }
 
-// Fails for an opaque operator that no kernel here can run.
-Status CheckRunnable(const Graph& graph) {
-  for (const Node& node : graph.nodes()) {
-    if (Has(node.op, kBarrier)) AG_TRY(KeptOperator::Of(node));
+// As many different reasons why a model cannot run are told at once.
+constexpr int kObstaclesMax = 8;
+
+// Fails for opaque operators that no kernel here can run, and tells of all.
+Status CheckRunnable(const ImportedModel& model) {
+  Obstacles obstacles(kObstaclesMax);
+  const auto& names = model.origin.names;
+  for (NodeId id = 0; id < model.graph.size() && !obstacles.Ends(); ++id) {
+    const Node& node = model.graph.node(id);
+    if (!Has(node.op, kBarrier)) continue;
+    const Status status = KeptOperator::Of(node).status();
+    if (status.ok()) continue;
+    const auto at = static_cast<size_t>(id);
+    const bool has_name = at < names.size() && !names[at].node.empty();
+    const std::string noun = has_name ? fmt::format("node {}", Quoted(names[at].node)) : "";
+    obstacles.Add(noun, has_name ? Within(status, noun) : status, {});
   }
-  return OkStatus();
+  return obstacles.All();
 }
 
 // True for an error of building that a stored plan causes when it names a kernel that no longer
@@ -139,7 +152,7 @@ StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_v
   if (base != nullptr) weights.Know(*base->hashes);
   session->base_ = base;
   AG_LET(const ImportedModel model, ImportOnnx(onnx_bytes, {.shapes = options.shapes}, weights));
-  AG_TRY(CheckRunnable(model.graph));
+  AG_TRY(CheckRunnable(model));
   session->warnings_ = model.warnings;
   AG_TRY(session->Build(model, weights, options));
   session->base_ = nullptr;

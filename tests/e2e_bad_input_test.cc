@@ -282,11 +282,12 @@ TEST_F(BadInput, AnOperatorOfSomebodyElseIsKept) {
   }
   // Nothing here can run it, and that is what is said.
   const CommandResult ran = Cli({"run", out, "--device", "sim:small"});
-  ExpectSays(ran, 3,
-             out +
-                 ": operator acme.ops.Sparkle: optimize keeps it as it is, but nothing here can "
-                 "run it",
-             "run");
+  ExpectSays(
+      ran, 3,
+      out +
+          ": node \"kept_5\": operator acme.ops.Sparkle: optimize keeps it as it is, but nothing "
+          "here can run it",
+      "run");
 }
 
 }  // namespace
