@@ -125,7 +125,9 @@ Status CheckConvolution(const GroupContext& context) {
                node.outputs[0].ToString());
   }
   if (node.outputs[0].NumElements() == 0) {
-    return Err(StatusCode::kUnimplemented, "conv: empty output {}", node.outputs[0].ToString());
+    return Err(StatusCode::kUnimplemented,
+               "conv: its output {} has no elements: give sizes above 0",
+               node.outputs[0].ToString());
   }
   return context.InputPort(0, 0).status();
 }
