@@ -64,9 +64,14 @@ bool HasLaterForm(const OnnxNode& node, int64_t opset) {
       kRows, [&](const Row& row) { return row.name == node.op_type && opset >= row.since; });
 }
 
-// The library divides by strides without a look at them.
-Status CheckStrides(const OnnxNode& node) {
+// The library divides by strides and by the square of a block's size without a look at them.
+Status CheckDivisors(const OnnxNode& node) {
+  constexpr int64_t kBlockMax = int64_t{1} << 30;  // Its square is no overflow.
   for (const OnnxAttribute& attribute : node.attributes) {
+    if (attribute.name == "blocksize" && (attribute.i < 1 || attribute.i > kBlockMax)) {
+      return Err(StatusCode::kInvalidArgument, "blocksize: {} is outside 1 to {}", attribute.i,
+                 kBlockMax);
+    }
     if (attribute.name != "strides") continue;
     const auto low = std::ranges::find_if(attribute.ints, [](int64_t i) { return i < 1; });
     if (low != attribute.ints.end()) {
@@ -260,7 +265,7 @@ bool MeansTheSame(const std::string& op_type, int64_t opset, int64_t later) {
 StatusOr<std::vector<TensorType>> InferOutputs(
     const OnnxNode& node, std::span<const OperandInfo> operands,
     const std::vector<std::pair<std::string, int64_t>>& opsets) {
-  AG_TRY(CheckStrides(node));
+  AG_TRY(CheckDivisors(node));
   AG_TRY(CheckRanks(node, operands));
   AG_TRY(CheckAxes(node, operands));
   AG_TRY(CheckParts(node, operands));
@@ -277,8 +282,9 @@ StatusOr<std::vector<TensorType>> InferOutputs(
     opset->set_version(domain.empty() ? std::min(version, kLibraryOpset) : version);
     if (domain != node.domain || !domain.empty()) continue;
     beyond = version > kLibraryOpset;
-    if (!beyond) AG_TRY(CheckOperands(node, version));
-    if (HasLaterForm(node, version)) {
+    const Status has_operands = CheckOperands(node, version);
+    if (!beyond) AG_TRY(has_operands);
+    if (!has_operands.ok() || HasLaterForm(node, version)) {
       return Err(StatusCode::kUnimplemented, "ONNX's inference does not know its form");
     }
   }

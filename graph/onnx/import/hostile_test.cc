@@ -95,6 +95,8 @@ TEST(HostileTest, NotAModel) {
 // What fuzzing found: each once read or wrote where nothing was, or computed what has no value.
 TEST(HostileTest, NodesThatAreWrong) {
   const std::pair<const char*, const char*> cases[] = {
+      {"g (int64[0,2,3,3] x) => (int64 y) { y = DepthToSpace<blocksize = 4294967296>(x) }",
+       "node 0 (DepthToSpace): blocksize 4294967296 does not fit [0,2,3,3]"},
       {"g (float[2] x) => (float[2] y) { y = Pad(x) }", "node 0 (Pad): input 1 is missing"},
       {"g (float[2,2] x) => (float[2,2] y) <string w = {\"a\"}> { y = Gemm<beta = 2.0>(x, x, w) }",
        "node 0 (Gemm): cannot compute on strings"},
@@ -148,6 +150,10 @@ TEST(HostileTest, NodesThatAreWrong) {
                                  "}"))
           .code(),
       StatusCode::kInvalidArgument);
+  // Forms of later opsets are inferred by the newest that the library knows.
+  EXPECT_FALSE(
+      Try(testing::ModelFromText("g (float[] w) => (float n) { n = LayerNormalization(w, ) }", 26))
+          .ok());
   // An empty slice may have any step.
   EXPECT_EQ(
       ToString(Try(testing::ModelFromText(
