@@ -156,13 +156,16 @@ std::string ToLine(const TokenRow& row) {
 }
 
 StatusOr<std::vector<TokenRow>> ReadTokens(const std::string& path) {
-  AG_LET(const std::string text, ReadFile(path));
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return FromErrno(errno, path);
+  if (!S_ISREG(info.st_mode)) {  // A pipe without a writer is waited for.
+    return Err(StatusCode::kFailedPrecondition, "{}: not a regular file", path);
+  }
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Err(StatusCode::kFailedPrecondition,
                "{}: others than its owner may write it; chmod go-w makes it safe", path);
   }
+  AG_LET(const std::string text, ReadFile(path));
   StatusOr<std::vector<TokenRow>> rows = ParseTokens(text);
   AG_TRY(rows.status(), "{}", path);
   return rows;

@@ -122,6 +122,14 @@ TEST(Tokens, AFileThatOthersMayWriteIsRefused) {
   EXPECT_TRUE(ReadTokens(path).ok());
 }
 
+TEST(Tokens, APipeIsNotWaitedFor) {
+  const TempDir dir = *TempDir::Make("tokens-test-");
+  const std::string path = dir.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(ToString(ReadTokens(path).status()),
+            "FAILED_PRECONDITION: " + path + ": not a regular file");
+}
+
 TEST(Tokens, TheFileOfAClient) {
   const TempDir folder = *TempDir::Make("tokens");
   const std::string path = folder.path() + "/token";
