@@ -56,7 +56,7 @@ struct ServerOptions {
   RetentionOptions retention;
   Nanos retention_pause{std::chrono::minutes(10)};  // Between two looks at it.
   int watchers_max = 256;
-  int workers_max = 128;  // Open streams of workers.
+  int workers_max = 128;        // Open streams of workers.
   JobProcessOptions processes;  // Its limits; the rest is filled in from here.
   PlaceLimits transfers;
   ConnectionLimits connections;
