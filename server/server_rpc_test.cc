@@ -250,6 +250,14 @@ std::string Model(std::string_view text = kOnePlace) {
   return *bytes;
 }
 
+// Waits for it, ten seconds at most.
+bool IsSoon(const std::function<bool()>& condition) {
+  for (int i = 0; i < 2000 && !condition(); ++i) {
+    RealClock().SleepFor(std::chrono::milliseconds(5));
+  }
+  return condition();
+}
+
 struct RpcBench {
   TempDir dir = *TempDir::Make("server-test-");
   std::unique_ptr<Server> server;
@@ -287,6 +295,11 @@ struct RpcBench {
     v1::ListWorkersResponse response;
     v1::Workers::NewStub(channel)->ListWorkers(&context, {}, &response);
     return {response.workers().begin(), response.workers().end()};
+  }
+  bool HasOnly(const std::string& worker_id, v1::WorkerState::Health health) {
+    const auto workers = Workers();
+    return workers.size() == 1 && workers[0].worker_id() == worker_id &&
+           workers[0].health() == health;
   }
   grpc::Status Upload(const std::string& bytes, const std::string& digest, int64_t size,
                       bool last = true, int64_t offset = 0) {
@@ -443,19 +456,9 @@ TEST(Server, AFigureThatCannotBeGetsIntoNoAnswer) {
     RpcBench b;
     b.UploadModel();
     b.worker = std::make_unique<FakeWorker>(b.channel, "bad", spoil);
-    const auto soon = [](const std::function<bool()>& condition) {
-      for (int i = 0; i < 2000 && !condition(); ++i) {
-        RealClock().SleepFor(std::chrono::milliseconds(5));
-      }
-      return condition();
-    };
-    const auto only = [&](const std::string& id, v1::WorkerState::Health health) {
-      const auto workers = b.Workers();
-      return workers.size() == 1 && workers[0].worker_id() == id && workers[0].health() == health;
-    };
-    ASSERT_TRUE(soon([&] { return only("bad", v1::WorkerState::SERVING); }));
+    ASSERT_TRUE(IsSoon([&] { return b.HasOnly("bad", v1::WorkerState::SERVING); }));
     const v1::Job job = b.Start(b.Request());
-    ASSERT_TRUE(soon([&] { return only("bad", v1::WorkerState::DRAINING); }))
+    ASSERT_TRUE(IsSoon([&] { return b.HasOnly("bad", v1::WorkerState::DRAINING); }))
         << b.Watch(job.name()).back().DebugString();
     EXPECT_EQ(b.Workers()[0].reason(), "it sent a figure that cannot be: " + std::string(message));
     const FakeWorker good(b.channel, "good");
@@ -614,10 +617,9 @@ TEST(Server, KeepsTheBestOfACancelledJob) {
         result->mutable_timing()->set_speedup_low(0.9);
         result->mutable_timing()->set_verdict(v1::PlanTiming::SAME);
       });
+  ASSERT_TRUE(IsSoon([&] { return b.HasOnly("unsure", v1::WorkerState::SERVING); }));
   const v1::Job job = b.Start(b.Request());
-  while (b.Get(job.name()).progress().best_speedup() <= 1) {
-    RealClock().SleepFor(std::chrono::milliseconds(2));
-  }
+  ASSERT_TRUE(IsSoon([&] { return b.Get(job.name()).progress().best_speedup() > 1; }));
   b.Cancel(job.name());
   is_cancelled = true;
   const v1::Job last = b.Watch(job.name()).back();
