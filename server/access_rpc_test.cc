@@ -12,6 +12,7 @@
 #include "autograph/v1/worker.grpc.pb.h"
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/testing/eventually.h"
 #include "net/tokens.h"
 #include "server/rpc/access.h"
 #include "server/server.h"
@@ -196,15 +197,6 @@ class IdleWorker {
   std::thread reader_;
 };
 
-template <class Condition>
-bool Soon(Condition condition) {
-  for (int i = 0; i < 2000; ++i) {
-    if (condition()) return true;
-    RealClock().SleepFor(std::chrono::milliseconds(5));
-  }
-  return false;
-}
-
 // Every rpc that the server has, by reflection of the table's order, with each role alone.
 TEST(AccessRpc, EachRoleAtEachRpc) {
   std::vector<std::pair<std::string, RoleSet>> callers;
@@ -326,7 +318,7 @@ TEST(AccessRpc, TheTokensAreReadAnew) {
 
   b.Add("carol", user);
   EXPECT_TRUE(
-      Soon([&] { return b.Get("carol", job).error_code() == grpc::StatusCode::NOT_FOUND; }));
+      Eventually([&] { return b.Get("carol", job).error_code() == grpc::StatusCode::NOT_FOUND; }));
   EXPECT_TRUE(b.Get("alice", job).ok());
 
   // What is wrong changes nothing, not even what is right in it.
@@ -340,8 +332,8 @@ TEST(AccessRpc, TheTokensAreReadAnew) {
   // Without alice her calls end, those that are open as well.
   const std::string without_alice = right.substr(right.find('\n') + 1);
   ASSERT_TRUE(WriteFileAtomically(b.path(), without_alice).ok());
-  EXPECT_TRUE(
-      Soon([&] { return b.Get("alice", job).error_code() == grpc::StatusCode::UNAUTHENTICATED; }));
+  EXPECT_TRUE(Eventually(
+      [&] { return b.Get("alice", job).error_code() == grpc::StatusCode::UNAUTHENTICATED; }));
   watch.join();
   EXPECT_EQ(watched.error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(watched.error_message(), "the token is not known here");
@@ -352,7 +344,7 @@ TEST(AccessRpc, AWorkerWhoseTokenGoesIsCut) {
   const IdleWorker worker(b, "machine");
   const std::string text = *ReadFile(b.path());
   ASSERT_TRUE(WriteFileAtomically(b.path(), text.substr(0, text.find('\n') + 1)).ok());
-  EXPECT_TRUE(Soon([&] { return !b.server->OffersDevice(); }));
+  EXPECT_TRUE(Eventually([&] { return !b.server->OffersDevice(); }));
 }
 
 TEST(AccessRpc, WrongTokensFileStopsTheStart) {

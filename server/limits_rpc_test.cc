@@ -8,9 +8,10 @@
 #include "autograph/v1/cache.grpc.pb.h"
 #include "autograph/v1/optimizer.grpc.pb.h"
 #include "autograph/v1/store.pb.h"
-#include "autograph/v1/worker.pb.h"
+#include "autograph/v1/worker.grpc.pb.h"
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/testing/eventually.h"
 #include "server/server.h"
 
 namespace ag {
@@ -41,6 +42,17 @@ struct LimitsBench {
                                      arguments);
   }
 };
+
+// Returns what is said of a request that `fill` has changed.
+std::string SaidOf(const std::shared_ptr<grpc::Channel>& channel,
+                   const std::function<void(v1::OptimizeRequest*)>& fill) {
+  v1::OptimizeRequest request;
+  request.set_model_digest(Sha256("m").Hex());
+  fill(&request);
+  grpc::ClientContext context;
+  v1::Job job;
+  return v1::Optimizer::NewStub(channel)->Optimize(&context, request, &job).error_message();
+}
 
 // A call of any method, its messages as bytes.
 class RawCall {
@@ -149,26 +161,21 @@ TEST(Limits, AMessageIsAtMostFourMebibytes) {
 TEST(Limits, EveryListOfARequestIsBounded) {
   LimitsBench b;
   const auto channel = b.Connect();
-  const auto said = [&](const std::function<void(v1::OptimizeRequest*)>& fill) {
-    v1::OptimizeRequest request;
-    request.set_model_digest(Sha256("m").Hex());
-    fill(&request);
-    grpc::ClientContext context;
-    v1::Job job;
-    return v1::Optimizer::NewStub(channel)->Optimize(&context, request, &job).error_message();
-  };
-  EXPECT_EQ(said([](auto* r) {
-              for (int i = 0; i < 1001; ++i) r->add_shapes()->set_input(std::to_string(i));
-            }),
+  EXPECT_EQ(SaidOf(channel,
+                   [](auto* r) {
+                     for (int i = 0; i < 1001; ++i) r->add_shapes()->set_input(std::to_string(i));
+                   }),
             "shapes: number of inputs: 1001 is not in 0..1000");
-  EXPECT_EQ(said([](auto* r) {
-              for (int i = 0; i < 65; ++i)
-                (i == 0 ? r->add_shapes() : r->mutable_shapes(0))->add_dims(1);
-            }),
+  EXPECT_EQ(SaidOf(channel,
+                   [](auto* r) {
+                     for (int i = 0; i < 65; ++i)
+                       (i == 0 ? r->add_shapes() : r->mutable_shapes(0))->add_dims(1);
+                   }),
             "shapes: number of sizes: 65 is not in 0..64");
-  EXPECT_EQ(said([](auto* r) {
-              for (int i = 0; i < 1001; ++i) r->add_disabled_rules("x");
-            }),
+  EXPECT_EQ(SaidOf(channel,
+                   [](auto* r) {
+                     for (int i = 0; i < 1001; ++i) r->add_disabled_rules("x");
+                   }),
             "disabled_rules: number: 1001 is not in 0..1000");
   v1::FindMissingRequest find;
   for (int i = 0; i < 10'001; ++i) find.add_digests(Sha256("m").Hex());
@@ -226,7 +233,17 @@ TEST(Limits, StreamsOfWorkersHavePlaces) {
   const auto channel = b.Connect();
   RawCall first(channel, "/autograph.v1.Workers/Synchronize");
   RawCall second(channel, "/autograph.v1.Workers/Synchronize");
-  RealClock().SleepFor(300ms);  // They have begun.
+  v1::WorkerState state;
+  state.set_worker_id("a");
+  first.Send(state.SerializeAsString());
+  state.set_worker_id("b");
+  second.Send(state.SerializeAsString());
+  ASSERT_TRUE(Eventually([&] {
+    grpc::ClientContext context;
+    v1::ListWorkersResponse workers;
+    v1::Workers::NewStub(channel)->ListWorkers(&context, {}, &workers);
+    return workers.workers_size() == 2;
+  }));
   RawCall third(channel, "/autograph.v1.Workers/Synchronize");
   const grpc::Status status = third.Finish(/*half_close=*/false);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
@@ -236,24 +253,17 @@ TEST(Limits, StreamsOfWorkersHavePlaces) {
 TEST(Limits, NamesOfRequestsHaveNoControlCharacters) {
   LimitsBench b;
   const auto channel = b.Connect();
-  const auto said = [&](const std::function<void(v1::OptimizeRequest*)>& fill) {
-    v1::OptimizeRequest request;
-    request.set_model_digest(Sha256("m").Hex());
-    fill(&request);
-    grpc::ClientContext context;
-    v1::Job job;
-    return v1::Optimizer::NewStub(channel)->Optimize(&context, request, &job).error_message();
-  };
-  EXPECT_EQ(said([](auto* r) { r->set_device("cpu\n2026 error: forged"); }),
+  EXPECT_EQ(SaidOf(channel, [](auto* r) { r->set_device("cpu\n2026 error: forged"); }),
             "device: a control character in 'cpu 2026 error: forged'");
-  EXPECT_EQ(said([](auto* r) { r->set_client("\x1b[2J"); }),
+  EXPECT_EQ(SaidOf(channel, [](auto* r) { r->set_client("\x1b[2J"); }),
             "client: a control character in '\\x1b[2J'");
-  EXPECT_EQ(said([](auto* r) { r->set_request_id("\x7f"); }),
+  EXPECT_EQ(SaidOf(channel, [](auto* r) { r->set_request_id("\x7f"); }),
             "request_id: a control character in '\\x7f'");
-  EXPECT_EQ(said([](auto* r) {
-              r->add_inputs()->set_name("a\rb");
-              r->mutable_inputs(0)->set_digest(Sha256("i").Hex());
-            }),
+  EXPECT_EQ(SaidOf(channel,
+                   [](auto* r) {
+                     r->add_inputs()->set_name("a\rb");
+                     r->mutable_inputs(0)->set_digest(Sha256("i").Hex());
+                   }),
             "inputs: a control character in 'a\\x0db'");
 }
 

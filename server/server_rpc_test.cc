@@ -13,6 +13,7 @@
 #include "autograph/v1/worker.grpc.pb.h"
 #include "base/blobs.h"
 #include "base/file.h"
+#include "base/testing/eventually.h"
 #include "graph/codec.h"
 #include "graph/onnx/export/export.h"
 #include "graph/onnx/import/import.h"
@@ -250,14 +251,6 @@ std::string Model(std::string_view text = kOnePlace) {
   return *bytes;
 }
 
-// Waits for it, ten seconds at most.
-bool IsSoon(const std::function<bool()>& condition) {
-  for (int i = 0; i < 2000 && !condition(); ++i) {
-    RealClock().SleepFor(std::chrono::milliseconds(5));
-  }
-  return condition();
-}
-
 struct RpcBench {
   TempDir dir = *TempDir::Make("server-test-");
   std::unique_ptr<Server> server;
@@ -456,9 +449,9 @@ TEST(Server, AFigureThatCannotBeGetsIntoNoAnswer) {
     RpcBench b;
     b.UploadModel();
     b.worker = std::make_unique<FakeWorker>(b.channel, "bad", spoil);
-    ASSERT_TRUE(IsSoon([&] { return b.HasOnly("bad", v1::WorkerState::SERVING); }));
+    ASSERT_TRUE(Eventually([&] { return b.HasOnly("bad", v1::WorkerState::SERVING); }));
     const v1::Job job = b.Start(b.Request());
-    ASSERT_TRUE(IsSoon([&] { return b.HasOnly("bad", v1::WorkerState::DRAINING); }))
+    ASSERT_TRUE(Eventually([&] { return b.HasOnly("bad", v1::WorkerState::DRAINING); }))
         << b.Watch(job.name()).back().DebugString();
     EXPECT_EQ(b.Workers()[0].reason(), "it sent a figure that cannot be: " + std::string(message));
     const FakeWorker good(b.channel, "good");
@@ -617,9 +610,9 @@ TEST(Server, KeepsTheBestOfACancelledJob) {
         result->mutable_timing()->set_speedup_low(0.9);
         result->mutable_timing()->set_verdict(v1::PlanTiming::SAME);
       });
-  ASSERT_TRUE(IsSoon([&] { return b.HasOnly("unsure", v1::WorkerState::SERVING); }));
+  ASSERT_TRUE(Eventually([&] { return b.HasOnly("unsure", v1::WorkerState::SERVING); }));
   const v1::Job job = b.Start(b.Request());
-  ASSERT_TRUE(IsSoon([&] { return b.Get(job.name()).progress().best_speedup() > 1; }));
+  ASSERT_TRUE(Eventually([&] { return b.Get(job.name()).progress().best_speedup() > 1; }));
   b.Cancel(job.name());
   is_cancelled = true;
   const v1::Job last = b.Watch(job.name()).back();

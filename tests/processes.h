@@ -3,13 +3,13 @@
 #pragma once
 
 #include <sys/types.h>
-#include <time.h>
 
 #include <map>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "base/testing/eventually.h"  // Its users wait for processes.
 
 namespace ag {
 
@@ -51,16 +51,5 @@ int FreePort();
 
 // Returns the pids of `parent`'s children whose command line contains `word`.
 std::vector<pid_t> ChildrenOf(pid_t parent, const std::string& word);
-
-// Polls until `condition` is true; returns false after `seconds`.
-template <class Condition>
-bool Eventually(Condition condition, double seconds = 20) {
-  for (int i = 0; i < seconds * 50; ++i) {
-    if (condition()) return true;
-    timespec pause{0, 20'000'000};
-    nanosleep(&pause, nullptr);
-  }
-  return false;
-}
 
 }  // namespace ag

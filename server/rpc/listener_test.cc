@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/mutex.h"
+#include "base/testing/eventually.h"
 
 namespace ag {
 namespace {
@@ -56,22 +57,13 @@ bool IsClosed(const Fd& fd) {
   return got == 0 || (got < 0 && errno == ECONNRESET);
 }
 
-template <class Condition>
-bool Soon(Condition condition) {
-  for (int i = 0; i < 200; ++i) {
-    if (condition()) return true;
-    RealClock().SleepFor(10ms);
-  }
-  return false;
-}
-
 TEST(Listener, ConnectionsAreBoundedAndComeBack) {
   Keeper keeper;
   const auto listener = *Listener::Bind("127.0.0.1:0", {.in_all = 20, .per_host = 5});
   listener->Start(keeper);
   std::vector<Fd> clients;
   for (int i = 0; i < 5; ++i) clients.push_back(ConnectTo(listener->port()));
-  EXPECT_TRUE(Soon([&] { return keeper.size() == 5; }));
+  EXPECT_TRUE(Eventually([&] { return keeper.size() == 5; }));
   for (int i = 0; i < 100; ++i) {
     EXPECT_TRUE(IsClosed(ConnectTo(listener->port()))) << "one host has its share";
   }
@@ -80,7 +72,7 @@ TEST(Listener, ConnectionsAreBoundedAndComeBack) {
   keeper.CloseAll();
   RealClock().SleepFor(150ms);
   const Fd late = ConnectTo(listener->port());
-  EXPECT_TRUE(Soon([&] { return keeper.size() == 1; })) << "the old ones still count";
+  EXPECT_TRUE(Eventually([&] { return keeper.size() == 1; })) << "the old ones still count";
 }
 
 TEST(Listener, TakesNothingOnceItIsStopped) {
@@ -88,7 +80,7 @@ TEST(Listener, TakesNothingOnceItIsStopped) {
   const auto listener = *Listener::Bind("127.0.0.1:0", {});
   listener->Start(keeper);
   const Fd client = ConnectTo(listener->port());
-  EXPECT_TRUE(Soon([&] { return keeper.size() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return keeper.size() == 1; }));
   listener->Stop();
   EXPECT_FALSE(IsClosed(client)) << "a connection stays";
   sockaddr_in address{};
