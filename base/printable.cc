@@ -76,4 +76,9 @@ bool IsPrintable(std::string_view text) {
   return true;
 }
 
+Status CheckPrintable(std::string_view field, std::string_view text) {
+  if (IsPrintable(text)) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "{}: a control character in '{}'", field, OneLine(text));
+}
+
 }  // namespace ag

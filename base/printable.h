@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
+
 namespace ag {
 
 // Returns the message on one line, in printable ASCII, shortened: a control byte would change the
@@ -17,5 +19,8 @@ std::string Printable(std::string_view text);
 
 // False: the text has control characters, line ends among them, or bytes that are no UTF-8.
 bool IsPrintable(std::string_view text);
+
+// kInvalidArgument "FIELD: a control character in '...'": IsPrintable is false.
+Status CheckPrintable(std::string_view field, std::string_view text);
 
 }  // namespace ag

@@ -20,6 +20,9 @@ TEST(Printable, KeepsWhatATerminalOnlyShows) {
   EXPECT_TRUE(IsPrintable("mod\u00e8le"));
   EXPECT_FALSE(IsPrintable("two\nlines"));
   EXPECT_FALSE(IsPrintable("\xc3"));
+  EXPECT_EQ(ToString(CheckPrintable("device", "cpu")), "OK");
+  EXPECT_EQ(ToString(CheckPrintable("device", "a\x1b")),
+            "INVALID_ARGUMENT: device: a control character in 'a\\x1b'");
 }
 
 }  // namespace

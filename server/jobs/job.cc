@@ -33,8 +33,7 @@ Status CheckName(std::string_view field, const std::string& name) {
     return CheckCount(fmt::format("{} length", field), static_cast<int64_t>(name.size()),
                       kNameBytesMax);
   }
-  if (IsPrintable(name)) return OkStatus();
-  return Err(StatusCode::kInvalidArgument, "{}: a control character in '{}'", field, OneLine(name));
+  return CheckPrintable(field, name);
 }
 
 Status CheckRanges(const v1::OptimizeRequest& p) {

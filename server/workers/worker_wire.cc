@@ -23,8 +23,7 @@ Status CheckText(const char* field, const std::string& text, size_t bytes_max) {
     return Err(StatusCode::kInvalidArgument, "{}: {} bytes, at most {}", field, text.size(),
                bytes_max);
   }
-  if (IsPrintable(text)) return OkStatus();
-  return Err(StatusCode::kInvalidArgument, "{}: a control character in '{}'", field, OneLine(text));
+  return CheckPrintable(field, text);
 }
 
 // What is kept of a worker, logged and listed.
