@@ -60,9 +60,7 @@ Status RunEyeLike(OperatorCall& call) {
   AG_TRY(call.CheckInputs(1, 1));
   AG_TRY(call.CheckRank(0, 2));
   TensorType type = call.Type(0);
-  if (call.HasAttribute("dtype")) {
-    AG_LET(type.dtype, DTypeFromOnnx(static_cast<int32_t>(call.Int("dtype", 0))));
-  }
+  AG_LET(type.dtype, call.ResultType(type.dtype));
   const int64_t rows = type.shape[0], columns = type.shape[1];
   const int64_t diagonal = std::clamp(call.Int("k", 0), -rows - 1, columns + 1);
   return ForAny(type.dtype, [&]<class T>() -> Status {

@@ -50,6 +50,11 @@ StatusOr<int64_t> OperatorCall::IntAt(size_t i) const {
              Type(i).ToString());
 }
 
+StatusOr<DType> OperatorCall::ResultType(DType otherwise) {
+  if (!HasAttribute("dtype")) return otherwise;
+  return DTypeFromOnnx(static_cast<int32_t>(Int("dtype", 0)));
+}
+
 StatusOr<int64_t> OperatorCall::Axis(int64_t otherwise) {
   return ResolveAxis(Int("axis", otherwise), Rank(0));
 }

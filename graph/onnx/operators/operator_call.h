@@ -55,6 +55,8 @@ class OperatorCall : public NodeAttributes {
   double NumberAt(size_t i, int64_t at = 0) const { return inputs_[i]->At(at); }
   // Returns the attribute "axis", resolved for operand 0.
   StatusOr<int64_t> Axis(int64_t otherwise);
+  // Returns the element type that the attribute "dtype" names.
+  StatusOr<DType> ResultType(DType otherwise);
 
   // Results. Wants is false for an omitted one, which the kernel need not make.
   size_t outputs() const { return node().outputs.size(); }

@@ -31,9 +31,7 @@ StatusOr<TensorType> DrawnType(OperatorCall& call) {
     }
     type = {DType::kFloat32, Shape(shape->begin(), shape->end())};
   }
-  if (call.HasAttribute("dtype")) {
-    AG_LET(type.dtype, DTypeFromOnnx(static_cast<int32_t>(call.Int("dtype", 0))));
-  }
+  AG_LET(type.dtype, call.ResultType(type.dtype));
   if (!IsFloat(type.dtype)) {
     return Err(StatusCode::kInvalidArgument, "random numbers of type {} are none",
                DTypeName(type.dtype));
@@ -81,9 +79,7 @@ Status RunBernoulli(OperatorCall& call) {
   AG_TRY(call.CheckInputs(1, 1));
   TensorType type = call.Type(0);
   if (!IsFloat(type.dtype)) return RefuseType(type.dtype);
-  if (call.HasAttribute("dtype")) {
-    AG_LET(type.dtype, DTypeFromOnnx(static_cast<int32_t>(call.Int("dtype", 0))));
-  }
+  AG_LET(type.dtype, call.ResultType(type.dtype));
   Engine engine = EngineOf(call);
   std::uniform_real_distribution<float> distribution(0, 1);
   AG_TRY(call.MakeBytes(0, type));
@@ -102,9 +98,7 @@ Status RunMultinomial(OperatorCall& call) {
   if (!IsFloat(call.TypeOf(0))) return RefuseType(call.TypeOf(0));
   const int64_t rows = call.ShapeOf(0)[0], classes = call.ShapeOf(0)[1];
   TensorType type{DType::kInt32, {rows, call.Int("sample_size", 1)}};
-  if (call.HasAttribute("dtype")) {
-    AG_LET(type.dtype, DTypeFromOnnx(static_cast<int32_t>(call.Int("dtype", 0))));
-  }
+  AG_LET(type.dtype, call.ResultType(type.dtype));
   if (type.dtype != DType::kInt32 && type.dtype != DType::kInt64) return RefuseType(type.dtype);
   if (type.shape[1] < 1 || classes < 1) {
     return Err(StatusCode::kInvalidArgument, "{} samples of {} classes", type.shape[1], classes);
