@@ -254,15 +254,21 @@ void Server::Impl::OpenPlaces() {
   const Nanos idle = options_.transfers.idle_max;
   transfers_.emplace("transfers", Reason::kTooManyTransfers, options_.transfers, clock_);
   const int watches = options_.watchers_max;
-  watches_.emplace("watches", Reason::kTooManyWatches, PlaceLimits{watches, 0, idle}, clock_);
+  watches_.emplace("watches", Reason::kTooManyWatches,
+                   PlaceLimits{.in_all = watches, .per_peer = 0, .idle_max = idle}, clock_);
   // A worker that has nothing to say is silent for a tick.
   const int workers = options_.workers_max;
   workers_.emplace("workers", Reason::kTooManyCalls,
-                   PlaceLimits{workers, 0, options_.pool.worker_expiry,
-                               options_.tick_max + std::chrono::seconds(5)},
+                   PlaceLimits{.in_all = workers,
+                               .per_peer = 0,
+                               .idle_max = options_.pool.worker_expiry,
+                               .makes_room = options_.tick_max + std::chrono::seconds(5)},
                    clock_);
   // The oldest call makes room at once: it is the one that nobody waits for.
-  calls_.emplace("calls", Reason::kTooManyCalls, PlaceLimits{kCallsMax, 0, idle, Nanos{0}}, clock_);
+  calls_.emplace(
+      "calls", Reason::kTooManyCalls,
+      PlaceLimits{.in_all = kCallsMax, .per_peer = 0, .idle_max = idle, .makes_room = Nanos{0}},
+      clock_);
   core_.transfers = &*transfers_;
   core_.watches = &*watches_;
   core_.workers = &*workers_;
@@ -286,10 +292,10 @@ Status Server::Impl::StartGrpc(const std::shared_ptr<grpc::ServerCredentials>& c
   builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
   builder.SetMaxSendMessageSize(kSendBytesMax);
-  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> texts;
-  texts.push_back(MakeDecodeErrorTexts());
-  texts.push_back(MakeCallPlaces(*calls_));
-  builder.experimental().SetInterceptorCreators(std::move(texts));
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(MakeDecodeErrorTexts());
+  interceptors.push_back(MakeCallPlaces(*calls_));
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   if (!options_.listen.empty()) {
     using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
     AG_LET(listener_, Listener::Bind(options_.listen, options_.connections));
@@ -345,7 +351,10 @@ void Server::Impl::TickerMain() {
     access_->Reload();
     KeepSnapshot();
     KeepStoreSmall();
-    if (clock_.Now() >= next_count_) CountAnswers();
+    if (clock_.Now() >= next_count_) {
+      CountAnswers();
+      ::malloc_trim(0);  // What a burst of calls took goes back.
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
 }
@@ -377,7 +386,6 @@ void Server::Impl::KeepStoreSmall() {
 // One write for all answers of a while, and none where there are none.
 void Server::Impl::CountAnswers() {
   next_count_ = clock_.Now() + kCountPause;
-  ::malloc_trim(0);  // What a burst of calls took goes back.
   const int64_t given = core_.answers_given;
   if (given == 0) return;
   const Status counted = store_.cache->CountAnswers(given);

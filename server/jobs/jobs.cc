@@ -176,26 +176,19 @@ Status Jobs::OwnResult(const Job& job) {
   return OkStatus();
 }
 
-// The blobs that a job needs. One of another tenant is not here for this one, who may send it
-// again.
+// The blobs that a job needs. One of another tenant is not here for this one, who may send it.
 Status Jobs::CheckBlobs(const v1::OptimizeRequest& request, const Tenant& tenant) const {
-  const auto is_here = [&](const Digest& digest) -> StatusOr<bool> {
+  const auto check = [&](const std::string& noun, const Digest& digest) -> Status {
     AG_LET(const bool may_see, MaySee(tenant, digest));
-    return may_see && stores_.blobs->Has(digest);
-  };
-  AG_LET(const bool has_model, is_here(ModelOf(request)));
-  if (!has_model) {
+    if (may_see && stores_.blobs->Has(digest)) return OkStatus();
     return Because(Reason::kBlobMissing,
                    Err(StatusCode::kFailedPrecondition,
-                       "model {} is not here; upload it and call again", request.model_digest()));
-  }
+                       "{} {} is not here; upload it and call again", noun, digest.Hex()));
+  };
+  AG_TRY(check("model", ModelOf(request)));
   for (const v1::InputSet& set : request.inputs()) {
     AG_LET(const Digest digest, ParseDigest(set.digest()));
-    AG_LET(const bool has_set, is_here(digest));
-    if (has_set) continue;
-    return Because(Reason::kBlobMissing, Err(StatusCode::kFailedPrecondition,
-                                             "inputs {}: {} is not here; upload it and call again",
-                                             set.name(), set.digest()));
+    AG_TRY(check(fmt::format("inputs {}:", set.name()), digest));
   }
   return OkStatus();
 }
@@ -310,8 +303,8 @@ Job Jobs::Now(Live& live) {
   }
   Job job = live.job;
   for (const auto& [id, other] : live_) {
-    if (other.get() == &live) continue;  // It was just taken off the queue.
-    if (!other->running || other->job.request.device() != job.request.device()) continue;
+    if (other.get() == &live || !other->running) continue;  // It was just taken off the queue.
+    if (other->job.request.device() != job.request.device()) continue;
     const bool is_own = other->job.tenant == job.tenant;
     job.progress.set_waits_for(fmt::format("{}, which runs on device {}",
                                            is_own ? other->job.name() : "another tenant's job",
@@ -403,14 +396,12 @@ StatusOr<Removed> Jobs::RemoveOld(const RetentionOptions& options) {
 
 int64_t Jobs::RunningSince(int64_t now) {
   MutexLock lock(mutex_);
-  int64_t since = 0;
+  std::optional<Nanos> first;
   for (const auto& [id, live] : live_) {
-    if (!live->began.has_value()) continue;
-    const auto ran = std::chrono::duration_cast<std::chrono::seconds>(clock_.Now() - *live->began);
-    const int64_t began = now - ran.count();
-    since = since == 0 ? began : std::min(since, began);
+    if (live->began.has_value() && (!first || *live->began < *first)) first = live->began;
   }
-  return since;
+  if (!first) return 0;
+  return now - std::chrono::duration_cast<std::chrono::seconds>(clock_.Now() - *first).count();
 }
 
 StatusOr<Removed> Jobs::DeleteModel(const Digest& model, const Tenant& tenant) {
@@ -551,10 +542,9 @@ StatusOr<Jobs::LivePtr> Jobs::TakeUp(JobRow row) {
     job.state = v1::Job::QUEUED;
   }
   if (IsTerminal(job.state)) job.finished_unix_seconds = clock_.UnixSeconds();
-  row = ToRow(job, std::move(row));
   auto live = std::make_shared<Live>();
+  live->row = ToRow(job, std::move(row));
   live->job = std::move(job);
-  live->row = std::move(row);
   return live;
 }
 

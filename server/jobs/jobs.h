@@ -162,9 +162,9 @@ class Jobs {
   void Park();
   void RunnerMain();
   bool HasPlace(const std::string& device) AG_REQUIRES(mutex_);
-  // Says in the job whether it waits for its tenant's quota.
   // When the first of the jobs that run began, as a time of day; 0: none runs.
   int64_t RunningSince(int64_t now);
+  // Says in the job whether it waits for its tenant's quota.
   bool HasQuota(Live& live) AG_REQUIRES(mutex_);
   // Returns the job of the highest priority, and of these the oldest, of the client whose last turn
   // on the job's device is longest ago.

@@ -22,11 +22,9 @@ std::string RecentAnswers::KeyOf(const v1::OptimizeRequest& request, const std::
   return tenant + "\n" + of_anybody.SerializeAsString();
 }
 
-void RecentAnswers::Forget(const std::string& key) {
-  const auto found = kept_.find(key);
-  if (found == kept_.end()) return;
-  order_.erase(found->second.place);
-  kept_.erase(found);
+void RecentAnswers::Forget(Answers::iterator kept) {
+  order_.erase(kept->second.place);
+  kept_.erase(kept);
 }
 
 std::shared_ptr<const v1::Job> RecentAnswers::Find(const std::string& key, const Revision& now) {
@@ -40,7 +38,7 @@ std::shared_ptr<const v1::Job> RecentAnswers::Find(const std::string& key, const
     if (is_due) kept.files_seen = time;
     return kept.job;
   }
-  Forget(key);
+  Forget(found);
   return nullptr;
 }
 
@@ -52,7 +50,7 @@ void RecentAnswers::Keep(const std::string& key, const Revision& revision, const
   order_.push_back(key);
   kept_[key] = {revision, std::make_shared<const v1::Job>(job), std::prev(order_.end()), time};
   if (kept_.size() <= kKeptMax) return;
-  Forget(std::string(order_.front()));
+  Forget(kept_.find(order_.front()));
 }
 
 }  // namespace ag

@@ -48,12 +48,13 @@ class RecentAnswers {
     std::list<std::string>::iterator place;  // In order_.
     Nanos files_seen;                        // When its files were there.
   };
-  void Forget(const std::string& key) AG_REQUIRES(mutex_);
+  using Answers = std::unordered_map<std::string, Kept>;
+  void Forget(Answers::iterator kept) AG_REQUIRES(mutex_);
 
   Clock& clock_;
   const HasFiles has_files_;
   Mutex mutex_;
-  std::unordered_map<std::string, Kept> kept_ AG_GUARDED_BY(mutex_);
+  Answers kept_ AG_GUARDED_BY(mutex_);
   std::list<std::string> order_ AG_GUARDED_BY(mutex_);  // Keys, the oldest first.
 };
 

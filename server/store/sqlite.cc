@@ -7,6 +7,17 @@ namespace {
 
 constexpr char kCommit[] = "COMMIT";
 
+// SQLite calls it after each statement, with its time. What ended a transaction wrote to the file.
+int OnStatementEnd(unsigned, void* observer, void* statement, void* nanoseconds) {
+  auto* const ended = static_cast<sqlite3_stmt*>(statement);
+  const bool wrote =
+      sqlite3_stmt_readonly(ended) == 0 || std::string_view(sqlite3_sql(ended)) == kCommit;
+  if (!wrote || sqlite3_get_autocommit(sqlite3_db_handle(ended)) == 0) return 0;
+  const Nanos took(*static_cast<const sqlite3_int64*>(nanoseconds));
+  (*static_cast<const WriteObserver*>(observer))(std::max(took, Nanos{0}));
+  return 0;
+}
+
 }  // namespace
 
 void SqliteTraits::Free(Raw db) { sqlite3_close_v2(db); }
@@ -97,21 +108,6 @@ std::string ImmutableUri(std::string_view path) {
   }
   return uri + "?mode=ro&immutable=1";
 }
-
-namespace {
-
-// SQLite calls it after each statement, with its time. What ended a transaction wrote to the file.
-int OnStatementEnd(unsigned, void* observer, void* statement, void* nanoseconds) {
-  auto* const ended = static_cast<sqlite3_stmt*>(statement);
-  const bool wrote =
-      sqlite3_stmt_readonly(ended) == 0 || std::string_view(sqlite3_sql(ended)) == kCommit;
-  if (!wrote || sqlite3_get_autocommit(sqlite3_db_handle(ended)) == 0) return 0;
-  const Nanos took(*static_cast<const sqlite3_int64*>(nanoseconds));
-  (*static_cast<const WriteObserver*>(observer))(std::max(took, Nanos{0}));
-  return 0;
-}
-
-}  // namespace
 
 StatusOr<Database> Database::OpenRaw(const std::string& path, const char* name, int flags) {
   Database db;
