@@ -27,7 +27,7 @@ inline std::string WrongAmount(const std::string& text) {
   return value.ok() && *value > 0 ? "" : fmt::format("\"{}\" is not a number above 0", text);
 }
 
-inline std::string WrongTime(const std::string& text) {
+inline std::string WrongNumber(const std::string& text) {
   const auto value = ParseDouble(text);
   return value.ok() && *value >= 0 ? "" : fmt::format("\"{}\" is not a number of 0 or more", text);
 }

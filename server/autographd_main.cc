@@ -107,7 +107,7 @@ void AddLimits(CLI::App& app, Flags& flags) {
 
 void AddTimes(CLI::App& app, Flags& flags) {
   const auto add = [&app](const char* flag, auto& value, const char* help) {
-    app.add_option(flag, value, help)->check(WrongTime)->group("Workers and jobs");
+    app.add_option(flag, value, help)->check(WrongNumber)->group("Workers and jobs");
   };
   add("--tick", flags.tick, "Seconds between messages when nothing changes");
   add("--worker-expiry", flags.worker_expiry, "Seconds of silence after which a worker is gone");

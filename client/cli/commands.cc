@@ -230,7 +230,7 @@ void Commands::AddOptimize() {
   count("--candidates", budget, &Budget::set_candidates, fmt::to_string(limits.candidates_max),
         "Whole graphs measured per round");
   count("--streams", request, &Request::set_streams_max, "the device's", "At most so many streams");
-  verb->add_option("--seed", flags.seed, "Seed of the search and its data")->check(WrongTime);
+  verb->add_option("--seed", flags.seed, "Seed of the search and its data")->check(WrongNumber);
   verb->add_option("--without", flags.without, "A rule to leave out; may be repeated")
       ->default_str("none");
   flag("--no-cache", request, &Request::set_skip_model_cache,
@@ -259,7 +259,7 @@ void Commands::AddLocalVerbs() {
       ->default_str("none");
   verb->add_option("--output", run.output_dir, "Folder for the outputs as .npy files")
       ->default_str("none");
-  verb->add_option("--seed", run.seed, "Seed of made inputs")->check(WrongTime);
+  verb->add_option("--seed", run.seed, "Seed of made inputs")->check(WrongNumber);
 
   VerifyFlags& verify = flags_.verify;
   verb = Verb(&app_, "verify", "Compare two models, or a model with its ONNX test data",
@@ -428,7 +428,7 @@ void Commands::AddRules() {
                           [&flags](Context& c) { return RunRulesVerify(c, flags); });
   verify->add_option("file", flags.file, "A rules file (default: the built-in ones)");
   verify->add_option("--instances", flags.instances, "Instances per rule")->check(WrongAmount);
-  verify->add_option("--seed", flags.seed, "Seed of the instances")->check(WrongTime);
+  verify->add_option("--seed", flags.seed, "Seed of the instances")->check(WrongNumber);
   verify->add_option("--jobs", flags.jobs, "Rules at a time")
       ->check(WrongAmount)
       ->default_str("one for each core");
@@ -445,7 +445,7 @@ void Commands::AddOthers() {
       ->default_str("required without --list");
   verb->add_flag("--list", zoo.list, "List the models");
   verb->add_option("--batch", zoo.batch, "Batch size");
-  verb->add_option("--seed", zoo.seed, "Seed of the weights")->check(WrongTime);
+  verb->add_option("--seed", zoo.seed, "Seed of the weights")->check(WrongNumber);
 
   CLI::App* workers = Verb(&app_, "workers", "Workers of the server", nullptr);
   workers->require_subcommand(1);
