@@ -90,6 +90,16 @@ class Counter {
   int64_t left_ = kDecodedBytesMax;
 };
 
+bool IsBounded(grpc::ByteBuffer* buffer, const Descriptor* type) {
+  if (buffer == nullptr || !buffer->Valid() || buffer->Length() <= kSmallBytes ||
+      !IsRequest(type)) {
+    return true;
+  }
+  grpc::ProtoBufferReader reader(buffer);
+  CodedInputStream in(&reader);
+  return Counter(in).IsBounded(type);
+}
+
 }  // namespace
 
 grpc::Status BoundedMessage::Serialize(const google::protobuf::MessageLite& message,
@@ -100,16 +110,13 @@ grpc::Status BoundedMessage::Serialize(const google::protobuf::MessageLite& mess
 
 grpc::Status BoundedMessage::Deserialize(grpc::ByteBuffer* buffer,
                                          google::protobuf::MessageLite* message) {
-  if (buffer != nullptr && buffer->Valid() && buffer->Length() > kSmallBytes) {
-    const Descriptor* const type = static_cast<Message*>(message)->GetDescriptor();
-    grpc::ProtoBufferReader reader(buffer);
-    CodedInputStream in(&reader);
-    if (IsRequest(type) && !Counter(in).IsBounded(type)) {
-      error_of_thread = {grpc::StatusCode::INVALID_ARGUMENT,
-                         type->name() + ": its lists are too long: they take more than " +
-                             std::to_string(kDecodedBytesMax) + " bytes"};
-      return error_of_thread;
-    }
+  if (const Descriptor* const type = static_cast<Message*>(message)->GetDescriptor();
+      !IsBounded(buffer, type)) {
+    buffer->Clear();  // As the parser does: nobody else gives the bytes back.
+    error_of_thread = {grpc::StatusCode::INVALID_ARGUMENT,
+                       type->name() + ": its lists are too long: they take more than " +
+                           std::to_string(kDecodedBytesMax) + " bytes"};
+    return error_of_thread;
   }
   error_of_thread =
       grpc::GenericDeserialize<grpc::ProtoBufferReader, google::protobuf::MessageLite>(buffer,

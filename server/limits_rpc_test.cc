@@ -3,6 +3,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include "autograph/v1/blobs.grpc.pb.h"
 #include "autograph/v1/cache.grpc.pb.h"
@@ -207,6 +208,29 @@ TEST(Limits, WhatBecomesLargeInMemoryIsRefusedBeforeItIs) {
                 testing::HasSubstr("its lists are too long: they take more than 8388608 bytes"))
         << c.method;
   }
+}
+
+// 100 messages of 2 MB: they stayed for good.
+TEST(Limits, ARefusedMessageIsGivenBack) {
+  LimitsBench b;
+  const auto channel = b.Connect();
+  const std::string message = Repeated(std::string_view("\x0a\0", 2), 1'000'000);
+  const auto held_bytes = [] {
+    const struct mallinfo2 info = ::mallinfo2();
+    return info.uordblks + info.hblkhd;
+  };
+  const auto refused = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      RawCall call(channel, "/autograph.v1.Blobs/FindMissing");
+      call.Send(message);
+      EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    }
+  };
+  refused(5);  // What a channel keeps.
+  const size_t before = held_bytes();
+  refused(100);
+  EXPECT_TRUE(Eventually([&] { return held_bytes() < before + (size_t{50} << 20); }))
+      << held_bytes() - before;
 }
 
 TEST(Limits, EveryRequestIsCountedBeforeItIsDecoded) {
