@@ -322,6 +322,8 @@ TEST(Limits, TextsOfWorkersAreBoundedAndPrintable) {
             "environment: 10001 bytes, at most 10000");
   EXPECT_EQ(said([](auto* s) { s->set_device_spec(std::string(1 << 20, 'e')); }),
             "device_spec: 1048576 bytes, at most 262144");
+  EXPECT_EQ(said([](auto* s) { s->set_device_spec("nonsense 1\n"); }),
+            "device_spec: line 1: unknown word 'nonsense'");
   EXPECT_EQ(said([](auto* s) {
               for (int i = 0; i < 10'001; ++i) s->add_results();
             }),

@@ -4,6 +4,7 @@
 #include "autograph/v1/worker.pb.h"
 #include "base/printable.h"
 #include "plan/fusion/pair_problem.h"
+#include "plan/spec/device_spec.h"
 #include "wire/measurement_wire.h"
 
 namespace ag {
@@ -32,9 +33,20 @@ Status CheckTexts(const v1::WorkerState& p) {
   AG_TRY(CheckText("device", p.device(), kDeviceBytesMax));
   AG_TRY(CheckText("environment", p.environment(), kEnvironmentBytesMax));
   AG_TRY(CheckText("attempt", p.attempt(), kIdBytesMax));
-  if (p.device_spec().size() <= kSpecBytesMax) return OkStatus();
-  return Err(StatusCode::kInvalidArgument, "device_spec: {} bytes, at most {}",
-             p.device_spec().size(), kSpecBytesMax);
+  return OkStatus();
+}
+
+// The coordinator plans with the first offer of a device: one that does not parse fails the jobs of
+// others.
+Status CheckSpec(const std::string& spec) {
+  if (spec.size() > kSpecBytesMax) {
+    return Err(StatusCode::kInvalidArgument, "device_spec: {} bytes, at most {}", spec.size(),
+               kSpecBytesMax);
+  }
+  if (spec.empty()) return OkStatus();  // Unchanged.
+  const Status parsed = ParseDeviceSpec(spec).status();
+  if (parsed.ok()) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "device_spec: {}", Printable(Message(parsed)));
 }
 
 WorkerResult ResultOf(const v1::ItemResult& p) {
@@ -77,6 +89,7 @@ void ToProto(const EntryResult& r, v1::ItemResult* p) {
 
 StatusOr<WorkerReport> FromProto(const v1::WorkerState& p) {
   AG_TRY(CheckTexts(p));
+  AG_TRY(CheckSpec(p.device_spec()));
   if (p.results_size() > kResultsMax) {
     return Err(StatusCode::kInvalidArgument, "results: {}, at most {}", p.results_size(),
                kResultsMax);

@@ -14,7 +14,8 @@ class WorkerState;
 
 namespace ag {
 
-// kInvalidArgument: a text is too long or has control characters, or there are too many results.
+// kInvalidArgument: a text is too long or has control characters, the spec does not parse, or there
+// are too many results.
 StatusOr<WorkerReport> FromProto(const autograph::v1::WorkerState& proto);
 // Leaves out the blob folder, which the service adds.
 void ToProto(const Desired& desired, autograph::v1::DesiredState* proto);

@@ -91,7 +91,7 @@ std::vector<std::string> SeedsOfCalls() {
   v1::WorkerState worker;
   worker.set_worker_id("w");
   worker.set_device("cpu");
-  worker.set_device_spec("name cpu");
+  worker.set_device_spec(FormatDeviceSpec(SeedsOfPlans().spec));
   worker.set_environment("e");
   worker.set_health(v1::WorkerState::SERVING);
   worker.add_results()->set_sequence(1);

@@ -285,13 +285,17 @@ def submit_models(address: str, models: List[bytes]) -> None:
 
 
 def lying_worker(address: str) -> None:
-    """Offers the honest device's name in an environment of its own, and sends figures that cannot be."""
+    """Offers the honest device's name in an environment of its own, and sends figures that cannot be.
+
+    Its spec is nonsense, or the honest one.
+    """
     calls = Calls(address)
+    spec = (served.ROOT / "deploy/devices/small.spec").read_text()
     state = PB["worker"].WorkerState(
         worker_id=f"liar-{random.randrange(1 << 30)}",
         device=random.choice(["sim:small", "sim:other", "\n" * 1000, ""]),
         environment="liar",
-        device_spec="nonsense " * random.choice([1, 10_000]),
+        device_spec=random.choice(["nonsense ", "nonsense " * 10_000, spec]),
         health=PB["worker"].WorkerState.SERVING,
         attempt="e1.1",
     )
