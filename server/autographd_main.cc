@@ -128,7 +128,8 @@ void AddTimes(CLI::App& app, Flags& flags) {
       "The same while workers have the device in another environment; then the job is planned "
       "anew");
   add("--hang-time", flags.hang_time,
-      "Seconds without progress after which the measurement of a group is given up");
+      "Seconds without progress after which the measurement of a group is given up, and work that "
+      "sends no result goes to another worker");
   add("--attempts", flags.server.pool.attempts_max, "Executors that one candidate may crash");
   add("--losses", flags.server.pool.losses_max, "Workers that one work item may lose");
   add("--failure-expiry", flags.failure_expiry,
@@ -186,6 +187,7 @@ int Main(int argc, char** argv) {
   ServerOptions& options = flags.server;
   options.tick_max = Seconds(flags.tick);
   options.pool.worker_expiry = Seconds(flags.worker_expiry);
+  options.pool.quiet_max = Seconds(flags.hang_time);
   options.pool.reconnect_max = Seconds(flags.reconnect);
   options.pool.no_worker_max = options.offer_wait_max = Seconds(flags.no_worker);
   options.host_fault_max = Seconds(flags.host_fault);

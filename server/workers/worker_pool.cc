@@ -43,6 +43,7 @@ struct WorkerPool::Item {
   std::string attempt;
   std::shared_ptr<const v1::WorkItem> leased_work;
   std::vector<int> leased_entries;
+  Nanos heard{0};                      // When the attempt began, or sent its last result.
   std::map<int, EntryResult> timings;  // PlanSet: kept until the attempt ends.
   std::map<std::string, Attempt> attempts;
   std::set<std::string> avoid;  // Workers whose executor this item crashed or which lost it.
@@ -153,7 +154,31 @@ void WorkerPool::Tick(Nanos now) {
     if (silent || cut) gone.push_back(id);
   }
   for (const std::string& id : gone) Erase(id);
+  std::erase_if(resting_, [&](const auto& resting) { return resting.second <= now; });
+  PassOnQuiet(now);
   Assign(now);
+}
+
+// A batch sends each result when it has it, other work all at its end.
+bool WorkerPool::IsQuiet(Nanos now, const Item& item) const {
+  const v1::WorkItem& work = *item.request.work;
+  const double given = work.has_groups() ? 0 : work.end_within_seconds();
+  return now - item.heard >= options_.quiet_max + Nanos(static_cast<int64_t>(1e9 * given));
+}
+
+// No fault of the item: it loses no worker by it.
+void WorkerPool::PassOnQuiet(Nanos now) {
+  for (const auto& [id, item] : items_) {
+    if (item->worker.empty() || !IsQuiet(now, *item)) continue;
+    Worker* const other = Choose(*item);
+    if (other == nullptr || item->avoid.contains(other->state.worker_id)) continue;
+    LogWarn("item {}: attempt {} goes to another worker: {} has sent nothing for {:.1f} s", id,
+            item->attempt, item->worker, std::chrono::duration<double>(now - item->heard).count());
+    item->avoid.insert(item->worker);
+    resting_[item->worker] = now + options_.rest;
+    Release(*item);
+    LeaseTo(now, *item, *other);
+  }
 }
 
 Desired WorkerPool::TakeDesired(const std::string& worker_id) {
@@ -251,6 +276,7 @@ void WorkerPool::TakeEntry(Item& item, Worker& worker, const WorkerResult& resul
   if (index >= item.leased_entries.size()) return Acknowledge(id, result.sequence);
   const int entry = item.leased_entries[index];
   if (item.entries[static_cast<size_t>(entry)].done) return Acknowledge(id, result.sequence);
+  if (!item.timings.contains(entry)) item.heard = now_;
   if (item.is_plan_set()) {
     item.timings[entry] = result.entry;
     return Acknowledge(id, result.sequence);
@@ -406,12 +432,15 @@ int WorkerPool::waiting() const {
   }));
 }
 
+bool WorkerPool::Fits(const Worker& worker, const Item& item) const {
+  return worker.state.device == item.request.device &&
+         worker.state.environment == item.request.environment &&
+         !drained_.contains(worker.state.worker_id);
+}
+
 bool WorkerPool::AnyFits(const Item& item) const {
-  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
-    return worker.second->state.device == item.request.device &&
-           worker.second->state.environment == item.request.environment &&
-           !drained_.contains(worker.first);
-  });
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [&](const auto& worker) { return Fits(*worker.second, item); });
 }
 
 bool WorkerPool::AnyServesInAnother(const Item& item) const {
@@ -423,19 +452,22 @@ bool WorkerPool::AnyServesInAnother(const Item& item) const {
 }
 
 // Returns an idle worker that serves the item's device and environment, preferably one that the
-// item does not avoid, or null.
+// item does not avoid, or null. A resting worker waits for those that are busy.
 WorkerPool::Worker* WorkerPool::Choose(const Item& item) {
-  Worker* second_best = nullptr;
+  Worker* avoided = nullptr;
+  Worker* resting = nullptr;
+  bool another_serves = false;
   for (const auto& [id, worker] : workers_) {
-    const WorkerReport& state = worker->state;
-    if (worker->session == 0 || worker->item != 0 || drained_.contains(id)) continue;
-    if (state.health != WorkerHealth::kServing) continue;
-    if (state.device != item.request.device) continue;
-    if (state.environment != item.request.environment) continue;
-    if (!item.avoid.contains(id)) return worker.get();
-    second_best = worker.get();
+    if (worker->session == 0 || worker->state.health != WorkerHealth::kServing) continue;
+    if (!Fits(*worker, item)) continue;
+    const bool rests = resting_.contains(id);
+    another_serves |= !rests;
+    if (worker->item != 0) continue;
+    if (!rests && !item.avoid.contains(id)) return worker.get();
+    (rests ? resting : avoided) = worker.get();
   }
-  return second_best;
+  if (avoided != nullptr) return avoided;
+  return another_serves ? nullptr : resting;
 }
 
 void WorkerPool::Assign(Nanos now) {
@@ -475,6 +507,7 @@ void WorkerPool::LeaseTo(Nanos now, Item& item, Worker& worker) {
   item.attempts[item.attempt];
   item.worker = worker.state.worker_id;
   item.alone_since.reset();
+  item.heard = now;
   worker.item = item.id;
   worker.in_hand = false;
   worker.leased = now;

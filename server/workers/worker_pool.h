@@ -15,6 +15,9 @@
 //     fails after `no_worker_max`.
 //   - A result whose figures cannot be (CheckResult) is not taken. Its worker is drained: whatever
 //     it reports, it gets no item until it is admitted, and its attempt is lost.
+//   - An attempt that has sent no result for `quiet_max`, beyond the time that its work was given,
+//     goes to another worker, once one is free that the item does not avoid. The quiet worker
+//     rests: for `rest` it gets nothing while another worker could do it.
 //
 // Assign, which almost every event calls, takes time linear in items times workers.
 #pragma once
@@ -37,6 +40,8 @@ struct PoolOptions {
   Nanos no_worker_max{std::chrono::minutes(15)};  // Wait of an item without a fitting worker.
   // The same where workers serve the device in another environment: the job is better planned anew.
   Nanos other_environment_max{std::chrono::seconds(10)};
+  Nanos quiet_max{std::chrono::minutes(1)};
+  Nanos rest{std::chrono::minutes(10)};
   int attempts_max = 2;  // How many executors one entry may crash.
   int losses_max = 3;    // An item that lost this many workers fails.
 };
@@ -117,12 +122,15 @@ class WorkerPool {
   void TakeCrash(Item& item, Worker& worker, const WorkerResult& result);
   void EndAttempt(Item& item, const Status& status);
   void LoseAttempt(Item& item, const std::string& why);
+  void PassOnQuiet(Nanos now);
+  bool IsQuiet(Nanos now, const Item& item) const;
   void Release(Item& item);
   void Finish(Item& item, int entry, EntryResult result, bool quarantined = false);
   void FailRest(Item& item, const Status& status);
   void Acknowledge(const std::string& worker_id, uint64_t sequence);
   void Assign(Nanos now);
   Worker* Choose(const Item& item);
+  bool Fits(const Worker& worker, const Item& item) const;
   bool AnyFits(const Item& item) const;
   bool AnyServesInAnother(const Item& item) const;
   void LeaseTo(Nanos now, Item& item, Worker& worker);
@@ -137,6 +145,7 @@ class WorkerPool {
   uint64_t next_revision_ = 1;
   uint64_t offers_revision_ = 1;
   std::map<std::string, std::string> drained_;  // Why, by worker id.
+  std::map<std::string, Nanos> resting_;        // Until when, by worker id.
   std::map<std::string, std::unique_ptr<Worker>> workers_;
   std::map<uint64_t, std::unique_ptr<Item>> items_;  // In order of submission.
 };

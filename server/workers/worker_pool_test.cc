@@ -77,6 +77,13 @@ struct PoolBench {
   uint64_t Submit(v1::WorkItem work) {
     return pool.Submit(now, {"cpu", "e", std::make_shared<const v1::WorkItem>(std::move(work))});
   }
+  // Lets time pass in which every worker says that it lives, and nothing new.
+  void Pass(Nanos time) {
+    for (const Nanos end = now + time; now < end; now += 1s) {
+      for (const auto& [id, session] : sessions) Say(id);
+      pool.Tick(now);
+    }
+  }
   std::vector<std::string> Leased(const std::string& id) {
     const Desired desired = Hear(id);
     if (!desired.lease.has_value() || desired.lease->work == nullptr) return {};
@@ -263,6 +270,69 @@ TEST(WorkerPool, ACutStreamThatStaysAwayLosesItsItem) {
   b.pool.Tick(b.now);
   EXPECT_EQ(b.pool.waiting(), 1);
   EXPECT_TRUE(b.pool.Workers().empty());
+}
+
+TEST(WorkerPool, WorkOfAQuietWorkerGoesToAnother) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("a").ok());
+  const uint64_t item = b.Submit(2);
+  const std::string first = b.Begin("a");
+  b.Pass(50s);
+  b.Send("a", first, Group(0));
+  b.Pass(50s);
+  ASSERT_TRUE(b.Connect("b").ok());
+  b.Pass(5s);
+  EXPECT_FALSE(b.Hear("b").lease.has_value()) << "a sent a result 55 s ago";
+  b.Pass(10s);
+  const std::string second = b.Begin("b");
+  ASSERT_NE(second, "");
+  EXPECT_EQ(b.Leased("a").size(), 0U);
+  b.Send("a", first, Group(1));
+  EXPECT_EQ(b.pool.Take(item).size(), 1U) << "a result that comes too late is refused";
+  b.Send("b", second, Group(0));  // Its first entry is the item's second.
+  EXPECT_EQ(b.pool.Take(item).size(), 1U);
+  EXPECT_TRUE(b.pool.Ended(item));
+}
+
+TEST(WorkerPool, AQuietWorkerRestsWhileAnotherServes) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("a").ok());
+  b.Submit(1);
+  b.Begin("a");
+  ASSERT_TRUE(b.Connect("b").ok());
+  b.Pass(61s);
+  ASSERT_NE(b.Begin("b"), "");
+  b.states["a"].attempt.clear();
+  b.Say("a");
+  b.Submit(1);
+  EXPECT_FALSE(b.Hear("a").lease.has_value()) << "it waits for b";
+  b.Pass(10min);
+  EXPECT_TRUE(b.Hear("a").lease.has_value()) << "it has rested";
+}
+
+TEST(WorkerPool, AQuietWorkerKeepsWhatNobodyElseCanDo) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("a").ok());
+  const uint64_t item = b.Submit(1);
+  const std::string attempt = b.Begin("a");
+  b.Pass(300s);
+  b.Send("a", attempt, Group(0));
+  EXPECT_EQ(b.pool.Take(item).size(), 1U);
+}
+
+TEST(WorkerPool, ATimeThatWorkWasGivenIsNotQuiet) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("a").ok());
+  v1::WorkItem work;
+  work.mutable_plans()->add_candidates();
+  work.set_end_within_seconds(100);
+  b.Submit(work);
+  b.Begin("a");
+  ASSERT_TRUE(b.Connect("b").ok());
+  b.Pass(155s);
+  EXPECT_FALSE(b.Hear("b").lease.has_value());
+  b.Pass(10s);
+  EXPECT_TRUE(b.Hear("b").lease.has_value());
 }
 
 TEST(WorkerPool, ARestartedWorkerGetsANewAttempt) {
