@@ -139,6 +139,18 @@ TEST(OpenSizes, ABatchStaysOpen) {
                    {"x=1x3x32x32", "x=2x3x32x32", "x=5x3x32x32", "x=16x3x32x32"}});
 }
 
+TEST(OpenSizes, SizesThatNobodyGaveAreSaidBeforeTheSearch) {
+  Alone place;
+  const std::string in = place.Write("in.onnx", OpenCnn());
+  const CommandResult done =
+      place.Cli({"optimize", in, "-o", place.path("out.onnx"), "--device", "sim:small"});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const size_t said =
+      done.err.find("the model leaves sizes open, these were chosen: --shape x=1x3x32x32\n");
+  ASSERT_NE(said, std::string::npos) << done.err;
+  EXPECT_LT(said, done.err.find("searching")) << done.err;
+}
+
 TEST(OpenSizes, BatchAndSequenceStayOpen) {
   ExpectStaysOpen({OpenEncoder(),
                    "x=1x64x32",

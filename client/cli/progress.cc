@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "base/clock.h"
 #include "client/cli/job_text.h"
@@ -112,6 +113,7 @@ std::string FitProgress(const v1::Job& job, double seconds, int columns) {
 }
 
 void ProgressPrinter::Show(const v1::Job& job) {
+  SaySizes(job.progress().chosen_sizes());
   if (!context_.terminal()) return Print(job);
   MutexLock lock(mutex_);
   const double fraction = job_.has_value() ? job_->progress().fraction() : 0;
@@ -120,6 +122,13 @@ void ProgressPrinter::Show(const v1::Job& job) {
   shown_ = RealClock().Now();
   DrawJob();
   if (!thread_.joinable()) thread_ = std::thread([this] { KeepDrawing(); });
+}
+
+void ProgressPrinter::SaySizes(const std::string& chosen) {
+  if (chosen.empty() || std::exchange(said_sizes_, true)) return;
+  MutexLock lock(mutex_);
+  if (drawn_) std::fputs("\r\033[K", stderr);
+  context_.Note(chosen);
 }
 
 void ProgressPrinter::Print(const v1::Job& job) {

@@ -23,7 +23,8 @@ std::string ProgressLine(const autograph::v1::Job& job);
 std::string FitProgress(const autograph::v1::Job& job, double seconds, int columns);
 
 // Draws the line on a terminal and keeps its clock running; elsewhere prints one line when a stage
-// begins, and one more when that stage waits for something. Thread-safe.
+// begins, and one more when that stage waits for something. Says once, on a line that stays, which
+// sizes were chosen. Thread-safe.
 class ProgressPrinter {
  public:
   explicit ProgressPrinter(const Context& context) : context_(context) {}
@@ -34,12 +35,14 @@ class ProgressPrinter {
 
  private:
   void Print(const autograph::v1::Job& job);
+  void SaySizes(const std::string& chosen);
   void Draw(const std::string& line) AG_REQUIRES(mutex_);
   void DrawJob() AG_REQUIRES(mutex_);
   void KeepDrawing();
 
   const Context& context_;
   std::set<std::string> printed_;  // Stages whose line was printed.
+  bool said_sizes_ = false;
   Mutex mutex_;
   CondVar ended_;
   std::optional<autograph::v1::Job> job_ AG_GUARDED_BY(mutex_);  // The job that was last shown,

@@ -100,6 +100,7 @@ TEST(Progress, PrintsALinePerStage) {
     p.set_stage("measuring groups");
     printer.Show(job);
     p.set_elapsed_seconds(1);
+    p.set_chosen_sizes("these were chosen: --shape x=1x3");
     printer.Show(job);
     p.set_waits_for("the measuring lock, held by process 7");
     printer.Show(job);
@@ -119,6 +120,7 @@ TEST(Progress, PrintsALinePerStage) {
   }
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
             "searching: measuring groups\n"
+            "these were chosen: --shape x=1x3\n"
             "searching: measuring groups  0:01  waits for the measuring lock, held by process 7\n"
             "searching, round 1: rewriting  0:01\n"
             "confirming  0:01\n");

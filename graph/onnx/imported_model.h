@@ -30,6 +30,7 @@ struct ImportedModel {
   Graph graph;
   OnnxOrigin origin;
   std::vector<std::string> warnings;  // For example "plan ignored: ...".
+  std::string chosen_sizes;  // The warning that names sizes that nobody gave; "": none were chosen.
   // "autograph.plan.*" metadata: key and plan bytes.
   std::vector<std::pair<std::string, std::string>> plans;
   int64_t weight_bytes = 0;

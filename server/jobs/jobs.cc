@@ -638,11 +638,11 @@ void Jobs::RunOne(const LivePtr& live) {
   control.on_progress = [this, live](const v1::Progress& progress) {
     MutexLock lock(mutex_);
     v1::Progress& shown = live->job.progress;
-    const double fraction = std::max(shown.fraction(), std::min(progress.fraction(), kRunningMax));
-    const std::string waits_for = shown.waits_for();
-    shown = progress;
-    shown.set_fraction(fraction);
-    shown.set_waits_for(waits_for);
+    v1::Progress said = progress;
+    said.set_fraction(std::max(shown.fraction(), std::min(progress.fraction(), kRunningMax)));
+    said.set_waits_for(shown.waits_for());
+    if (said.chosen_sizes().empty()) said.set_chosen_sizes(shown.chosen_sizes());
+    shown.Swap(&said);
     ++live->job.version;
     changed_.NotifyAll();
   };

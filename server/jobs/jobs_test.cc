@@ -479,6 +479,9 @@ TEST(Jobs, ProgressOnlyGrowsAndKeepsItsLastValues) {
   b.runner.during = [&](const JobControl& control) {
     control.on_wait("the measuring lock, held by process 7");
     look();
+    v1::Progress sizes;
+    sizes.set_chosen_sizes("x=1x3");
+    control.on_progress(sizes);
     control.on_progress(ProgressOf("rewriting", 5, 0.75));
     look();
     control.on_wait("");
@@ -494,6 +497,7 @@ TEST(Jobs, ProgressOnlyGrowsAndKeepsItsLastValues) {
   ASSERT_EQ(seen.size(), 4u);
   EXPECT_EQ(seen[0].waits_for(), "the measuring lock, held by process 7");
   EXPECT_EQ(seen[1].waits_for(), seen[0].waits_for());
+  EXPECT_EQ(seen[1].chosen_sizes(), "x=1x3") << "they are said once";
   EXPECT_EQ(seen[2].waits_for(), "");
   EXPECT_EQ(seen[2].stage(), "measuring plans");
   EXPECT_EQ(seen[3].stage(), "") << "it was the search's";

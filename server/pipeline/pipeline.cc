@@ -130,6 +130,12 @@ StatusOr<JobOutcome> Pipeline::Run(const Job& job, const DeviceOffer& offer,
   AG_TRY(control.enter(v1::Job::IMPORTING));
   AG_TRY(turn.Enter());
   AG_LET(const Imported imported, Import(setting));
+  if (!imported.model.chosen_sizes.empty()) {
+    v1::Progress progress;
+    progress.set_best_speedup(1);
+    progress.set_chosen_sizes(imported.model.chosen_sizes);
+    control.on_progress(progress);
+  }
   double& tolerance = setting.policy.tolerance;
   if (tolerance == 0) {
     tolerance = DefaultTolerance(CoarsestPrecision(setting.policy.precision, imported.model.graph));

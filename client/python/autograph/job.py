@@ -38,6 +38,7 @@ class Progress:
         groups_measured, cache_hits: group measurements made, and taken from the cache.
         fraction: of the budget that is used, 0 to 1; it only grows. elapsed_seconds: since it ran.
         waits_for: "the measuring lock, held by process 123"; "" when it does not wait.
+        chosen_sizes: the sizes that were chosen where the model leaves some open; "" for none.
     """
 
     stage: str
@@ -50,6 +51,7 @@ class Progress:
     fraction: float
     elapsed_seconds: float = 0.0
     waits_for: str = ""
+    chosen_sizes: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ def job_of(message: Any) -> Job:
             fraction=progress.fraction,
             elapsed_seconds=progress.elapsed_seconds,
             waits_for=progress.waits_for,
+            chosen_sizes=progress.chosen_sizes,
         ),
         model_name=request.model_name,
         model_digest=request.model_digest,

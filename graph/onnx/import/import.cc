@@ -334,6 +334,7 @@ StatusOr<ImportedModel> ImportWithSizes(OnnxModel model, const ImportOptions& op
   imported.origin = std::move(model.origin);
   imported.origin.dim_names = OpenDims(model);
   imported.warnings = std::move(importer.warnings);
+  imported.chosen_sizes = std::move(importer.chosen_sizes);
   imported.weight_bytes = WeightBytes(imported.graph);
   TakePlans(imported);
   return imported;
@@ -392,6 +393,7 @@ StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& 
     return Status(imported.status().code(), OneLine(Message(imported.status())));
   }
   for (std::string& warning : imported->warnings) warning = OneLine(warning);
+  imported->chosen_sizes = OneLine(imported->chosen_sizes);
   return imported;
 }
 

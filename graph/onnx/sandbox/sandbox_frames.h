@@ -48,7 +48,7 @@ void Fields(auto& io, Is<SandboxRequest> auto& request) {
 void Fields(auto& io, Is<ImportedModel> auto& model) {
   io.Nested(model.graph, EncodeGraph, DecodeGraph);
   io.Nested(model.origin, EncodeOrigin, DecodeOrigin);
-  io(model.weight_bytes, model.warnings, model.plans);
+  io(model.weight_bytes, model.warnings, model.chosen_sizes, model.plans);
 }
 
 }  // namespace ag
