@@ -64,8 +64,12 @@ class FolderReader {
       return Err(StatusCode::kInvalidArgument,
                  "{}: an archive; save each input as NAME.npy in a folder", path.string());
     }
-    if (extension != ".npy" && extension != ".pb") return OkStatus();
     const bool is_known = std::ranges::find(inputs_, stem) != inputs_.end();
+    if (extension != ".npy" && extension != ".pb") {
+      if (!is_known) return OkStatus();
+      return Err(StatusCode::kInvalidArgument, "{}: expected {}.npy or {}.pb", path.string(), stem,
+                 stem);
+    }
     if (!is_known && NumberOf(stem, "output_")) return OkStatus();
     std::error_code error;
     *bytes += static_cast<int64_t>(fs::file_size(path, error));

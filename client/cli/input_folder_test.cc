@@ -125,6 +125,9 @@ TEST_F(InputFolderTest, SaysWhatIsWrong) {
             fmt::format("INVALID_ARGUMENT: --inputs: {}/x.pb: input x is there twice", inputs_));
   ASSERT_TRUE(WriteFileAtomically(inputs_ + "/x.pb", "no protobuf").ok());
   EXPECT_EQ(ReadInputFolder(inputs_, model_).status().code(), StatusCode::kInvalidArgument);
+  ASSERT_TRUE(WriteFileAtomically(inputs_ + "/x.bin", "1").ok());
+  EXPECT_EQ(ErrorOf(inputs_),
+            fmt::format("INVALID_ARGUMENT: --inputs: {}/x.bin: expected x.npy or x.pb", inputs_));
   ASSERT_TRUE(WriteFileAtomically(inputs_ + "/a.npz", "PK").ok());
   EXPECT_EQ(ErrorOf(inputs_), fmt::format("INVALID_ARGUMENT: --inputs: {}/a.npz: an archive; save "
                                           "each input as NAME.npy in a folder",

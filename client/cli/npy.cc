@@ -11,10 +11,11 @@ constexpr std::string_view kMagic("\x93NUMPY", 6);
 
 const std::map<std::string, DType>& NpyTypes() {
   static const std::map<std::string, DType> types = {
-      {"<f4", DType::kFloat32}, {"<f2", DType::kFloat16}, {"<f8", DType::kFloat64},
-      {"<i8", DType::kInt64},   {"<i4", DType::kInt32},   {"<i2", DType::kInt16},
-      {"|i1", DType::kInt8},    {"|u1", DType::kUInt8},   {"|b1", DType::kBool},
-      {"<u2", DType::kUInt16},  {"<u4", DType::kUInt32},  {"<u8", DType::kUInt64},
+      {"<f4", DType::kFloat32},  {"<f2", DType::kFloat16}, {"<f8", DType::kFloat64},
+      {"<i8", DType::kInt64},    {"<i4", DType::kInt32},   {"<i2", DType::kInt16},
+      {"|i1", DType::kInt8},     {"|u1", DType::kUInt8},   {"|b1", DType::kBool},
+      {"<u2", DType::kUInt16},   {"<u4", DType::kUInt32},  {"<u8", DType::kUInt64},
+      {"<V2", DType::kBFloat16},  // As NumPy writes arrays of ml_dtypes.bfloat16.
   };
   return types;
 }
