@@ -16,6 +16,7 @@ import random
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -347,7 +348,9 @@ def main() -> int:
     pid = service.coordinator.pid
     before = memory_mb(pid)
     words = [sys.executable, __file__, "honest", service.address, model, str(seconds)]
-    honest_process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    # A file: a pipe that nobody reads is full after some thousand times.
+    answers = tempfile.TemporaryFile()  # pylint: disable=consider-using-with
+    honest_process = subprocess.Popen(words, stdout=answers)
     time.sleep(2)
     stalled_uploads(service.address, streams)
     models = hostile_models()
@@ -367,7 +370,8 @@ def main() -> int:
         memory.append(memory_mb(pid))
         time.sleep(1)
     stopping.set()
-    answer = json.loads((honest_process.stdout.read() if honest_process.stdout else "") or "{}")
+    answers.seek(0)
+    answer = json.loads(answers.read() or "{}")
     times, failed = answer.get("times", {}), answer.get("failed", ["the honest process died"])
     time.sleep(3)
     lives = service.coordinator.poll() is None
