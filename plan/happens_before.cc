@@ -12,17 +12,6 @@ void GroupSet::Intersect(const GroupSet& other) {
   for (size_t i = 0; i < words_.size(); ++i) words_[i] &= other.words_[i];
 }
 
-bool GroupSet::IsWithin(const GroupSet& other) const {
-  for (size_t i = 0; i < words_.size(); ++i) {
-    if ((words_[i] & ~other.words_[i]) != 0) return false;
-  }
-  return true;
-}
-
-void GroupSet::Fill() {
-  for (uint64_t& word : words_) word = ~uint64_t{0};
-}
-
 int GroupSet::Count() const {
   int count = 0;
   for (const uint64_t word : words_) count += std::popcount(word);
@@ -35,6 +24,12 @@ StatusOr<HappensBefore> HappensBefore::Make(size_t groups, const std::vector<Str
   result.stream_of_.assign(groups, -1);
   AG_TRY(result.Index(streams));
   AG_TRY(result.Sort(streams));
+  result.position_of_.assign(groups, -1);
+  for (size_t i = 0; i < result.order_.size(); ++i) {
+    const int group = result.order_[i];
+    result.position_of_[group] = static_cast<int>(i);
+    result.in_one_stream_ &= result.StreamOf(group) == result.StreamOf(result.order_[0]);
+  }
   return result;
 }
 

@@ -17,8 +17,6 @@ class GroupSet {
   bool Has(int group) const { return (words_[group / 64] >> group % 64 & 1) != 0; }
   void Unite(const GroupSet& other);
   void Intersect(const GroupSet& other);
-  bool IsWithin(const GroupSet& other) const;  // True when every group of this one is in `other`.
-  void Fill();                                 // Adds every group.
   int Count() const;
 
  private:
@@ -36,8 +34,10 @@ class HappensBefore {
   const GroupSet& Before(int group) const { return before_[group]; }
   bool IsBefore(int a, int b) const { return before_[b].Has(a); }
   int StreamOf(int group) const { return stream_of_[group]; }  // -1: not launched.
+  bool in_one_stream() const { return in_one_stream_; }        // All that are launched.
   // Returns the launched groups in an order in which each comes after all that are before it.
   const std::vector<int>& order() const { return order_; }
+  int PositionOf(int group) const { return position_of_[group]; }  // In order(); -1: not launched.
 
  private:
   Status Index(const std::vector<Stream>& streams);
@@ -46,6 +46,8 @@ class HappensBefore {
   std::vector<GroupSet> before_;
   std::vector<int> stream_of_;
   std::vector<int> order_;
+  std::vector<int> position_of_;
+  bool in_one_stream_ = true;
 };
 
 }  // namespace ag

@@ -1,27 +1,33 @@
 #include "plan/liveness.h"
 
+#include <algorithm>
+
 namespace ag {
+
+void LiveRange::Add(int group, bool writes, const HappensBefore& before) {
+  const int position = before.PositionOf(group);
+  last_access = std::max(last_access, position >= 0 ? position : std::numeric_limits<int>::max());
+  if (!before.in_one_stream()) accesses.push_back(group);
+  if (!writes) return;
+  first_write = std::min(first_write, position);
+  ++writers;
+  if (before.in_one_stream()) return;
+  if (writers == 1) {
+    before_write = before.Before(group);
+  } else {
+    before_write.Intersect(before.Before(group));
+  }
+}
 
 std::map<Port, LiveRange> Liveness(const Graph& graph, const Plan& plan, const ViewForest& forest,
                                    const HappensBefore& before) {
-  const size_t groups = plan.groups.size();
   std::map<Port, LiveRange> ranges;
   const auto touch = [&](int g, const Port& port, bool writes) {
     if (graph.is_constant(port.edge.node)) return;
-    const auto [it, is_new] = ranges.try_emplace(forest.Find(port).root);
-    LiveRange& range = it->second;
-    if (is_new) {
-      range.accesses = GroupSet(groups);
-      range.before_write = GroupSet(groups);
-      range.before_write.Fill();
-    }
-    if (plan.groups[g].pattern == kViewPattern) return;
-    range.accesses.Add(g);
-    if (!writes) return;
-    range.before_write.Intersect(before.Before(g));
-    ++range.writers;
+    LiveRange& range = ranges[forest.Find(port).root];
+    if (plan.groups[g].pattern != kViewPattern) range.Add(g, writes, before);
   };
-  for (size_t i = 0; i < groups; ++i) {
+  for (size_t i = 0; i < plan.groups.size(); ++i) {
     const int g = static_cast<int>(i);
     for (const Port& port : plan.groups[i].inputs) touch(g, port, false);
     for (const Port& port : plan.groups[i].outputs) touch(g, port, !IsCopy(plan.groups[i]));
@@ -30,7 +36,8 @@ std::map<Port, LiveRange> Liveness(const Graph& graph, const Plan& plan, const V
 }
 
 bool EndsBefore(const LiveRange& a, const LiveRange& b) {
-  return b.writers > 0 && a.accesses.IsWithin(b.before_write);
+  if (b.writers == 0 || a.last_access >= b.first_write) return false;
+  return std::ranges::all_of(a.accesses, [&](int g) { return b.before_write.Has(g); });
 }
 
 StatusOr<ViewForest> ForestOf(const Graph& graph, const Plan& plan, const DeviceSpec& spec) {

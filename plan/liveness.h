@@ -2,18 +2,28 @@
 // functions.
 #pragma once
 
+#include <limits>
 #include <map>
+#include <vector>
 
 #include "plan/happens_before.h"
 #include "plan/views.h"
 
 namespace ag {
 
-// The live range of a root of the view forest and of all ports inside it.
+// The live range of a root of the view forest and of all ports inside it: of the groups that are no
+// views, those that read or write any part. Positions are those of HappensBefore::order; a group
+// that is not launched comes after every other one when it reads, before when it writes.
 struct LiveRange {
-  GroupSet accesses;      // Launched groups that read or write any part.
-  GroupSet before_write;  // Groups that have ended before any write.
+  // Adds an access.
+  void Add(int group, bool writes, const HappensBefore& before);
+
+  int last_access = -1;
+  int first_write = std::numeric_limits<int>::max();
   int writers = 0;
+  // Where the groups have several streams; in one stream the positions say all.
+  std::vector<int> accesses;
+  GroupSet before_write;  // Groups that have ended before any write.
 };
 
 // Returns the live ranges by root. Constants have none: they are not tensors of the plan.
