@@ -363,6 +363,11 @@ StatusOr<std::vector<ValueId>> Importer::AddNode(OpKind op, std::span<const Valu
     AG_LET(const Edge edge, EdgeOf(input));
     edges.push_back(edge);
   }
+  // A node of many inputs stands for as many operators.
+  if (++operators_ > limits().nodes_max) {
+    return Err(StatusCode::kResourceExhausted, "the model stands for more than {} operators",
+               limits().nodes_max);
+  }
   AG_LET(const NodeId node, builder_.Add(op, edges, std::move(attributes)));
   if (op == OpKind::kGather) AG_TRY(CheckIndices(inputs, builder_.node(node).Int("axis")));
   std::vector<ValueId> values;

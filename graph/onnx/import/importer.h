@@ -166,7 +166,8 @@ class Importer {
   };
   std::vector<Scope> scopes_;  // The innermost one is the last.
   std::span<const OnnxFunction> functions_;
-  int64_t nodes_ = 0;
+  int64_t nodes_ = 0;      // Of the model, with those of subgraphs and functions.
+  int64_t operators_ = 0;  // Of the graph, without constants.
   std::map<std::string, TensorType> stated_;
   int64_t total_bytes_ = 0, total_items_ = 0;
   int64_t known_bytes_max_;
