@@ -4,6 +4,8 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "autograph/v1/blobs.grpc.pb.h"
 #include "autograph/v1/cache.grpc.pb.h"
@@ -12,7 +14,9 @@
 #include "autograph/v1/worker.grpc.pb.h"
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/handle.h"
 #include "base/testing/eventually.h"
+#include "base/text.h"
 #include "server/server.h"
 
 namespace ag {
@@ -210,7 +214,7 @@ TEST(Limits, WhatBecomesLargeInMemoryIsRefusedBeforeItIs) {
   }
 }
 
-// 100 messages of 2 MB: they stayed for good.
+// 60 messages of 2 MB: they stayed for good.
 TEST(Limits, ARefusedMessageIsGivenBack) {
   LimitsBench b;
   const auto channel = b.Connect();
@@ -228,7 +232,7 @@ TEST(Limits, ARefusedMessageIsGivenBack) {
   };
   refused(5);  // What a channel keeps.
   const size_t before = held_bytes();
-  refused(100);
+  refused(60);
   EXPECT_TRUE(Eventually([&] { return held_bytes() < before + (size_t{50} << 20); }))
       << held_bytes() - before;
 }
@@ -301,6 +305,54 @@ TEST(Limits, StreamsOfReflectionMakeRoom) {
   std::vector<std::unique_ptr<RawCall>> others;
   for (int i = 0; i < kPlaces; ++i) others.push_back(std::make_unique<RawCall>(channel, kMethod));
   EXPECT_EQ(first.Finish(/*half_close=*/false).error_code(), grpc::StatusCode::CANCELLED);
+}
+
+// A frame of HTTP/2.
+std::string Frame(char type, char flags, uint32_t stream, std::string_view payload) {
+  std::string frame;
+  for (const int shift : {16, 8, 0}) frame += static_cast<char>(payload.size() >> shift);
+  frame += type;
+  frame += flags;
+  for (const int shift : {24, 16, 8, 0}) frame += static_cast<char>(stream >> shift);
+  return frame.append(payload);
+}
+
+// A header without compression, as HPACK has it.
+std::string Header(std::string_view name, std::string_view value) {
+  std::string header(1, '\0');
+  header += static_cast<char>(name.size());
+  header += name;
+  header += static_cast<char>(value.size());
+  return header.append(value);
+}
+
+Fd ConnectTo(const std::string& address) {
+  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  at.sin_port = htons(static_cast<uint16_t>(*ParseInt(address.substr(address.rfind(':') + 1))));
+  AG_CHECK(::connect(fd.get(), reinterpret_cast<sockaddr*>(&at), sizeof(at)) == 0);
+  return fd;
+}
+
+// CVE-2023-44487. 240,000 of them took 3.8 GB.
+TEST(Limits, AConnectionThatResetsItsCallsIsClosed) {
+  LimitsBench b;
+  const Fd fd = ConnectTo(b.server->address());
+  std::string bytes = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(4, 0, 0, "");
+  const std::string headers = "\x83\x86" + Header(":path", "/autograph.v1.Optimizer/ListJobs") +
+                              Header(":authority", "x") +
+                              Header("content-type", "application/grpc") + Header("te", "trailers");
+  int sent = 0;
+  for (; sent < 100'000; ++sent) {
+    const auto stream = static_cast<uint32_t>(2 * sent + 1);
+    bytes += Frame(1, 4, stream, headers) + Frame(3, 0, stream, std::string_view("\0\0\0\x8", 4));
+    if (::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) break;
+    bytes.clear();
+  }
+  EXPECT_LT(sent, 100'000);
+  EXPECT_TRUE(Upload(b.Connect(), "x").ok()) << "others are served";
 }
 
 TEST(Limits, TextsOfWorkersAreBoundedAndPrintable) {

@@ -147,12 +147,15 @@ class Server::Impl {
   std::unique_ptr<Access> access_;
   // Of the calls that hold a thread; they outlive gRPC's server.
   std::optional<Places> transfers_, watches_, workers_, calls_;
+  std::unique_ptr<Listener> listener_;
+  FailureGuard failures_{clock_, [this](const std::string& peer) {
+                           if (listener_ != nullptr) listener_->EndConnection(peer);
+                         }};
   RpcCore core_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<MetricsEndpoint> metrics_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
-  std::unique_ptr<Listener> listener_;
   std::thread ticker_;
   Nanos next_retention_{0};
   Nanos next_count_{0};
@@ -294,7 +297,7 @@ Status Server::Impl::StartGrpc(const std::shared_ptr<grpc::ServerCredentials>& c
   builder.SetMaxSendMessageSize(kSendBytesMax);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(MakeDecodeErrorTexts());
-  interceptors.push_back(MakeCallPlaces(*calls_));
+  interceptors.push_back(MakeCallPlaces(*calls_, failures_));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   if (!options_.listen.empty()) {
     using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;

@@ -15,18 +15,25 @@ using grpc::experimental::ServerRpcInfo;
 
 constexpr std::string_view kHealth = "/grpc.health.", kReflection = "/grpc.reflection.";
 
-// All hooks of a call of the synchronous services run in one thread at a time.
+// All hooks of a call of the synchronous services run in one thread at a time. Calls of health hold
+// no thread and take no place.
 class PlaceOfCall final : public Interceptor {
  public:
-  PlaceOfCall(Places& calls, ServerRpcInfo& call)
+  PlaceOfCall(Places& calls, FailureGuard& failures, ServerRpcInfo& call)
       : calls_(calls),
+        failures_(failures),
         call_(call),
         begin_(std::string_view(call.method()).starts_with(kReflection)
                    ? InterceptionHookPoints::POST_RECV_INITIAL_METADATA
-                   : InterceptionHookPoints::PRE_SEND_STATUS) {}
+                   : InterceptionHookPoints::PRE_SEND_STATUS),
+        takes_place_(!std::string_view(call.method()).starts_with(kHealth)) {}
 
   void Intercept(InterceptorBatchMethods* methods) override {
-    if (methods->QueryInterceptionHookPoint(begin_) && place_ == nullptr && !is_over_) Enter();
+    Count(*methods);
+    if (takes_place_ && methods->QueryInterceptionHookPoint(begin_) && place_ == nullptr &&
+        !is_over_) {
+      Enter();
+    }
     // The client has left or has its answer. This may come before the status is sent; the call's
     // context may be gone soon after both.
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_CLOSE)) {
@@ -37,6 +44,22 @@ class PlaceOfCall final : public Interceptor {
   }
 
  private:
+  // A client that sends no message, or is not there for the answer, has reset its call. (A context
+  // must not be asked in a hook whether it is cancelled: gRPC waits for its end then, twice.)
+  void Count(InterceptorBatchMethods& methods) {
+    if (methods.QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE)) {
+      has_message_ |= methods.GetRecvMessage() != nullptr;
+    }
+    if (methods.QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) &&
+        !methods.GetSendStatus().ok()) {
+      const std::string peer = call_.server_context()->peer();
+      has_message_ ? failures_.CountError(peer) : failures_.CountReset(peer);
+    }
+    if (methods.QueryInterceptionHookPoint(InterceptionHookPoints::POST_SEND_MESSAGE) &&
+        !methods.GetSendMessageStatus()) {
+      failures_.CountReset(call_.server_context()->peer());
+    }
+  }
   void Enter() {
     auto entered = calls_.Enter(*call_.server_context());
     if (!entered.ok()) return call_.server_context()->TryCancel();
@@ -44,31 +67,32 @@ class PlaceOfCall final : public Interceptor {
   }
 
   Places& calls_;
+  FailureGuard& failures_;
   ServerRpcInfo& call_;
   const InterceptionHookPoints begin_;
+  const bool takes_place_;
   std::unique_ptr<Places::Place> place_;
-  bool is_over_ = false;
+  bool has_message_ = false, is_over_ = false;
 };
 
 class PlacesOfCalls final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  explicit PlacesOfCalls(Places& calls) : calls_(calls) {}
+  PlacesOfCalls(Places& calls, FailureGuard& failures) : calls_(calls), failures_(failures) {}
 
   Interceptor* CreateServerInterceptor(ServerRpcInfo* call) override {
-    // Calls of health hold no thread.
-    if (std::string_view(call->method()).starts_with(kHealth)) return nullptr;
-    return new PlaceOfCall(calls_, *call);
+    return new PlaceOfCall(calls_, failures_, *call);
   }
 
  private:
   Places& calls_;
+  FailureGuard& failures_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallPlaces(
-    Places& calls) {
-  return std::make_unique<PlacesOfCalls>(calls);
+    Places& calls, FailureGuard& failures) {
+  return std::make_unique<PlacesOfCalls>(calls, failures);
 }
 
 }  // namespace ag

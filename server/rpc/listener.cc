@@ -75,6 +75,14 @@ bool PeerOf(int fd, sockaddr_storage* address) {
   return ::getpeername(fd, reinterpret_cast<sockaddr*>(address), &size) == 0;
 }
 
+// Returns the peer's name as gRPC has it; "" for others than TCP's.
+std::string NameOf(const sockaddr_storage& peer) {
+  const std::string host = HostOf(peer);
+  if (peer.ss_family == AF_INET) return fmt::format("ipv4:{}:{}", host, PortOf(peer));
+  if (peer.ss_family == AF_INET6) return fmt::format("ipv6:%5B{}%5D:{}", host, PortOf(peer));
+  return "";
+}
+
 int64_t DescriptorsMax() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
@@ -227,14 +235,12 @@ bool Listener::HasRoomFor(int connection) {
   return true;
 }
 
-// gRPC does not say when it closes a connection, so the open ones are counted among the process's
+// gRPC does not say when it closes a connection, so the open ones are found among the process's
 // descriptors: sockets with a peer whose own address is one at which we listen.
-void Listener::CountOpen() {
-  counted_ = RealClock().Now();
-  open_.clear();
-  open_in_all_ = 0;
+void Listener::ForEachOpen(
+    const std::function<void(int fd, const sockaddr_storage& peer)>& what) const {
   const StatusOr<std::vector<std::string>> names = ListDir("/proc/self/fd");
-  if (!names.ok()) return LogWarn("connections are not counted: {}", Message(names.status()));
+  if (!names.ok()) return LogWarn("connections are not found: {}", Message(names.status()));
   for (const std::string& name : *names) {
     const auto fd = ParseInt(name);
     sockaddr_storage peer{};
@@ -244,10 +250,28 @@ void Listener::CountOpen() {
         unix_path_.empty() ? port_ != 0 && PortOf(local) == port_
                            : local.ss_family == AF_UNIX &&
                                  unix_path_ == reinterpret_cast<const sockaddr_un&>(local).sun_path;
-    if (!is_ours) continue;
+    if (is_ours) what(static_cast<int>(*fd), peer);
+  }
+}
+
+void Listener::CountOpen() {
+  counted_ = RealClock().Now();
+  open_.clear();
+  open_in_all_ = 0;
+  ForEachOpen([this](int, const sockaddr_storage& peer) {
     ++open_in_all_;
     ++open_[HostOf(peer)];
-  }
+  });
+}
+
+// gRPC owns the descriptor: it is disconnected, not closed.
+void Listener::EndConnection(const std::string& peer) {
+  ForEachOpen([&](int fd, const sockaddr_storage& at) {
+    if (NameOf(at) != peer) return;
+    sockaddr none{};
+    none.sa_family = AF_UNSPEC;
+    (void)::connect(fd, &none, sizeof(none));
+  });
 }
 
 }  // namespace ag

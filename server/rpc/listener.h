@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "base/handle.h"
 #include "base/status.h"
 
+struct sockaddr_storage;
 namespace grpc::experimental {
 class ExternalConnectionAcceptor;
 }
@@ -42,6 +44,10 @@ class Listener {
   void Start(grpc::experimental::ExternalConnectionAcceptor& acceptor);
   void Stop();  // Closes the sockets: nothing is accepted any more. Connections stay.
 
+  // Ends the connection of `peer`, as grpc::ServerContext::peer names it ("ipv4:10.0.0.7:50000"),
+  // with what it has sent and nobody has read. Thread-safe; takes time linear in the descriptors.
+  void EndConnection(const std::string& peer);
+
  private:
   Listener() = default;
   Status BindTcp(const std::string& host, int port);
@@ -49,6 +55,7 @@ class Listener {
   void Main(grpc::experimental::ExternalConnectionAcceptor& acceptor);
   void AcceptAll(int socket, grpc::experimental::ExternalConnectionAcceptor& acceptor);
   bool HasRoomFor(int connection);
+  void ForEachOpen(const std::function<void(int fd, const sockaddr_storage& peer)>& what) const;
   void CountOpen();
 
   ConnectionLimits limits_;

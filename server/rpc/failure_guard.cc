@@ -1,0 +1,30 @@
+#include "server/rpc/failure_guard.h"
+
+#include <utility>
+
+#include "base/log.h"
+
+namespace ag {
+
+void FailureGuard::Count(const std::string& peer, int errors) {
+  constexpr int kErrorsMax = kResetsMax * kErrorsOfReset;
+  if (!peer.starts_with("ipv4:") && !peer.starts_with("ipv6:")) return;
+  const std::string host = peer.substr(0, peer.rfind(':'));
+  int before = 0;
+  {
+    MutexLock lock(mutex_);
+    const Nanos now = clock_.Now();
+    if (now - began_ >= std::chrono::seconds(1)) {
+      began_ = now;
+      errors_.clear();
+    }
+    before = std::exchange(errors_[host], errors_[host] + errors);
+  }
+  if (before + errors <= kErrorsMax) return;
+  if (before <= kErrorsMax) {
+    LogWarn("{}: too many calls in a second were reset or have failed: such connections end", host);
+  }
+  end_(peer);
+}
+
+}  // namespace ag
