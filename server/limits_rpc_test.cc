@@ -352,7 +352,8 @@ TEST(Limits, AConnectionThatResetsItsCallsIsClosed) {
     bytes.clear();
   }
   EXPECT_LT(sent, 100'000);
-  EXPECT_TRUE(Upload(b.Connect(), "x").ok()) << "others are served";
+  const grpc::Status served = Upload(b.Connect(), "x");
+  EXPECT_TRUE(served.ok()) << served.error_message();
 }
 
 TEST(Limits, TextsOfWorkersAreBoundedAndPrintable) {

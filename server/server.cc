@@ -354,10 +354,9 @@ void Server::Impl::TickerMain() {
     access_->Reload();
     KeepSnapshot();
     KeepStoreSmall();
-    if (clock_.Now() >= next_count_) {
-      CountAnswers();
-      ::malloc_trim(0);  // What a burst of calls took goes back.
-    }
+    const bool is_full = listener_ != nullptr && listener_->memory_is_full();
+    if (is_full || clock_.Now() >= next_count_) ::malloc_trim(0);  // What bursts of calls took.
+    if (clock_.Now() >= next_count_) CountAnswers();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
 }

@@ -34,7 +34,11 @@ constexpr int kBacklog = 1024;
 constexpr int kReserve = 384;  // Descriptors for everything else.
 constexpr int kConnectionsMin = 16, kConnectionsMax = 10'000;
 constexpr Nanos kCountEvery = std::chrono::milliseconds(100);
-constexpr int kPauseMs = 50;  // After an accept that failed for want of descriptors.
+constexpr int kPauseMs = 50;                 // After an accept that failed for want of descriptors.
+constexpr int kLookMs = 100;                 // At the memory.
+constexpr uint64_t kMuchReceived = 2 << 10;  // In that time.
+// tcp_info::tcpi_bytes_received of linux/tcp.h, which glibc's netinet/tcp.h lacks.
+constexpr size_t kBytesReceivedAt = 128;
 
 // The socket's own or its peer's address as text without the port; "" when there is none.
 std::string HostOf(const sockaddr_storage& address) {
@@ -81,6 +85,32 @@ std::string NameOf(const sockaddr_storage& peer) {
   if (peer.ss_family == AF_INET) return fmt::format("ipv4:{}:{}", host, PortOf(peer));
   if (peer.ss_family == AF_INET6) return fmt::format("ipv6:%5B{}%5D:{}", host, PortOf(peer));
   return "";
+}
+
+// The bytes that a TCP connection has received; 0 where the kernel does not say.
+uint64_t BytesReceived(int fd) {
+  char info[256] = {};
+  socklen_t size = sizeof(info);
+  uint64_t bytes = 0;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &size) != 0) return 0;
+  if (size < kBytesReceivedAt + sizeof(bytes)) return 0;
+  std::memcpy(&bytes, info + kBytesReceivedAt, sizeof(bytes));
+  return bytes;
+}
+
+// gRPC owns the descriptor: it is disconnected, not closed.
+void Disconnect(int fd) {
+  sockaddr none{};
+  none.sa_family = AF_UNSPEC;
+  (void)::connect(fd, &none, sizeof(none));
+}
+
+int64_t ResidentBytes() {
+  const auto statm = ReadFile("/proc/self/statm");
+  if (!statm.ok()) return 0;
+  const auto words = Split(*statm, ' ');
+  const auto pages = ParseInt(words.size() > 1 ? words[1] : "");
+  return pages.ok() ? *pages * ::sysconf(_SC_PAGESIZE) : 0;
 }
 
 int64_t DescriptorsMax() {
@@ -178,6 +208,7 @@ Listener::~Listener() { Stop(); }
 
 void Listener::Start(ExternalConnectionAcceptor& acceptor) {
   thread_ = std::thread([this, &acceptor] { Main(acceptor); });
+  memory_thread_ = std::thread([this] { WatchMemory(); });
 }
 
 void Listener::Stop() {
@@ -185,6 +216,7 @@ void Listener::Stop() {
     const uint64_t one = 1;
     AG_CHECK(::write(wake_.get(), &one, sizeof(one)) == sizeof(one));
     thread_.join();
+    memory_thread_.join();
   }
   if (!unix_path_.empty() && !sockets_.empty()) ::unlink(unix_path_.c_str());
   sockets_.clear();
@@ -224,6 +256,7 @@ void Listener::AcceptAll(int socket, ExternalConnectionAcceptor& acceptor) {
 bool Listener::HasRoomFor(int connection) {
   sockaddr_storage peer{};
   if (!PeerOf(connection, &peer)) return false;  // It has left.
+  if (memory_is_full_) return false;
   const std::string host = HostOf(peer);
   const auto is_full = [&] {
     return open_in_all_ >= limits_.in_all || open_[host] >= limits_.per_host;
@@ -264,13 +297,36 @@ void Listener::CountOpen() {
   });
 }
 
-// gRPC owns the descriptor: it is disconnected, not closed.
 void Listener::EndConnection(const std::string& peer) {
   ForEachOpen([&](int fd, const sockaddr_storage& at) {
-    if (NameOf(at) != peer) return;
-    sockaddr none{};
-    none.sa_family = AF_UNSPEC;
-    (void)::connect(fd, &none, sizeof(none));
+    if (NameOf(at) == peer) Disconnect(fd);
+  });
+}
+
+// A thread of its own: one that hands a connection to gRPC also works for it, for as long as there
+// is something to read.
+void Listener::WatchMemory() {
+  pollfd wake{wake_.get(), POLLIN, 0};
+  while (::poll(&wake, 1, kLookMs) <= 0) LookAtMemory();
+}
+
+void Listener::LookAtMemory() {
+  const bool was_full = memory_is_full_;
+  const int64_t bytes = ResidentBytes();
+  memory_is_full_ = bytes > limits_.memory_max;
+  std::map<std::string, uint64_t> before;
+  before.swap(received_);
+  if (!memory_is_full_) return;
+  if (!was_full) {
+    LogWarn("{} MiB of memory are used: connections that send much are ended", bytes >> 20);
+  }
+  ForEachOpen([&](int fd, const sockaddr_storage& peer) {
+    const std::string name = NameOf(peer);
+    const uint64_t received = BytesReceived(fd);
+    const auto known = before.find(name);
+    if (name.empty()) return;
+    if (known != before.end() && received - known->second >= kMuchReceived) return Disconnect(fd);
+    received_[name] = received;
   });
 }
 

@@ -25,6 +25,9 @@ namespace ag {
 struct ConnectionLimits {
   int in_all = 0;    // 0: what the limit of descriptors leaves (ConnectionsFor).
   int per_host = 0;  // From one address; 0: half of `in_all`.
+  // While the process's memory is above this, no connection is accepted, and those that send most
+  // are ended: gRPC 1.51 has no bound on calls that were begun and reset (CVE-2023-44487).
+  int64_t memory_max = int64_t{1} << 30;
 };
 
 // The connections that a process with this limit of descriptors may have open: the rest is for
@@ -44,6 +47,8 @@ class Listener {
   void Start(grpc::experimental::ExternalConnectionAcceptor& acceptor);
   void Stop();  // Closes the sockets: nothing is accepted any more. Connections stay.
 
+  bool memory_is_full() const { return memory_is_full_; }
+
   // Ends the connection of `peer`, as grpc::ServerContext::peer names it ("ipv4:10.0.0.7:50000"),
   // with what it has sent and nobody has read. Thread-safe; takes time linear in the descriptors.
   void EndConnection(const std::string& peer);
@@ -55,6 +60,8 @@ class Listener {
   void Main(grpc::experimental::ExternalConnectionAcceptor& acceptor);
   void AcceptAll(int socket, grpc::experimental::ExternalConnectionAcceptor& acceptor);
   bool HasRoomFor(int connection);
+  void WatchMemory();
+  void LookAtMemory();
   void ForEachOpen(const std::function<void(int fd, const sockaddr_storage& peer)>& what) const;
   void CountOpen();
 
@@ -69,6 +76,10 @@ class Listener {
   std::map<std::string, int> open_;
   int open_in_all_ = 0;
   Nanos counted_{0};
+
+  std::atomic<bool> memory_is_full_ = false;
+  std::map<std::string, uint64_t> received_;  // Bytes, by peer, while the memory is full.
+  std::thread memory_thread_;
 };
 
 }  // namespace ag

@@ -9,8 +9,10 @@
 
 #include <memory>
 
+#include "base/file.h"
 #include "base/mutex.h"
 #include "base/testing/eventually.h"
+#include "base/text.h"
 
 namespace ag {
 namespace {
@@ -73,6 +75,28 @@ TEST(Listener, ConnectionsAreBoundedAndComeBack) {
   RealClock().SleepFor(150ms);
   const Fd late = ConnectTo(listener->port());
   EXPECT_TRUE(Eventually([&] { return keeper.size() == 1; })) << "the old ones still count";
+}
+
+TEST(Listener, WhoSendsMuchIsEndedWhileTheMemoryIsFull) {
+  constexpr int64_t kMebibyte = 1 << 20;
+  Keeper keeper;
+  const std::string statm = *ReadFile("/proc/self/statm");
+  const int64_t resident = 4096 * *ParseInt(Split(statm, ' ')[1]);
+  const auto listener = *Listener::Bind("127.0.0.1:0", {.memory_max = resident + 64 * kMebibyte});
+  listener->Start(keeper);
+  const Fd sends = ConnectTo(listener->port()), waits = ConnectTo(listener->port());
+  EXPECT_TRUE(Eventually([&] { return keeper.size() == 2; }));
+  std::vector<char> filled(128 * kMebibyte, 1);
+  EXPECT_TRUE(Eventually([&] {
+    const std::string bytes(32 << 10, 'x');
+    return ::send(sends.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
+           errno != EAGAIN;
+  }));
+  EXPECT_FALSE(IsClosed(waits));
+  EXPECT_TRUE(IsClosed(ConnectTo(listener->port()))) << "nobody is accepted";
+  std::vector<char>().swap(filled);
+  RealClock().SleepFor(300ms);
+  EXPECT_FALSE(IsClosed(ConnectTo(listener->port())));
 }
 
 TEST(Listener, TakesNothingOnceItIsStopped) {
