@@ -352,8 +352,8 @@ TEST(Limits, AConnectionThatResetsItsCallsIsClosed) {
     bytes.clear();
   }
   EXPECT_LT(sent, 100'000);
-  const grpc::Status served = Upload(b.Connect(), "x");
-  EXPECT_TRUE(served.ok()) << served.error_message();
+  // Beyond 1 GiB of memory, this test's too, nobody gets in for a while.
+  EXPECT_TRUE(Eventually([&] { return Upload(b.Connect(), "x").ok(); }));
 }
 
 TEST(Limits, TextsOfWorkersAreBoundedAndPrintable) {
