@@ -125,8 +125,8 @@ void ProgressPrinter::Show(const v1::Job& job) {
 }
 
 void ProgressPrinter::SaySizes(const std::string& chosen) {
-  if (chosen.empty() || std::exchange(said_sizes_, true)) return;
   MutexLock lock(mutex_);
+  if (chosen.empty() || std::exchange(said_sizes_, true)) return;
   if (drawn_) std::fputs("\r\033[K", stderr);
   context_.Note(chosen);
 }

@@ -42,9 +42,9 @@ class ProgressPrinter {
 
   const Context& context_;
   std::set<std::string> printed_;  // Stages whose line was printed.
-  bool said_sizes_ = false;
   Mutex mutex_;
   CondVar ended_;
+  bool said_sizes_ AG_GUARDED_BY(mutex_) = false;
   std::optional<autograph::v1::Job> job_ AG_GUARDED_BY(mutex_);  // The job that was last shown,
   Nanos shown_ AG_GUARDED_BY(mutex_){0};                         // and when.
   bool drawn_ AG_GUARDED_BY(mutex_) = false;
