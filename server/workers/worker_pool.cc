@@ -12,6 +12,8 @@
 
 namespace ag {
 
+constexpr int kRest = 10;  // Times PoolOptions::quiet_max.
+
 struct WorkerPool::Worker {
   WorkerReport state;
   uint64_t session = 0;  // 0: no stream.
@@ -175,7 +177,7 @@ void WorkerPool::PassOnQuiet(Nanos now) {
     LogWarn("item {}: attempt {} goes to another worker: {} has sent nothing for {:.1f} s", id,
             item->attempt, item->worker, std::chrono::duration<double>(now - item->heard).count());
     item->avoid.insert(item->worker);
-    resting_[item->worker] = now + options_.rest;
+    resting_[item->worker] = now + kRest * options_.quiet_max;
     Release(*item);
     LeaseTo(now, *item, *other);
   }

@@ -17,7 +17,7 @@
 //     it reports, it gets no item until it is admitted, and its attempt is lost.
 //   - An attempt that has sent no result for `quiet_max`, beyond the time that its work was given,
 //     goes to another worker, once one is free that the item does not avoid. The quiet worker
-//     rests: for `rest` it gets nothing while another worker could do it.
+//     rests: for ten times `quiet_max` it gets nothing while another worker could do it.
 //
 // Assign, which almost every event calls, takes time linear in items times workers.
 #pragma once
@@ -40,10 +40,9 @@ struct PoolOptions {
   Nanos no_worker_max{std::chrono::minutes(15)};  // Wait of an item without a fitting worker.
   // The same where workers serve the device in another environment: the job is better planned anew.
   Nanos other_environment_max{std::chrono::seconds(10)};
-  Nanos quiet_max{std::chrono::minutes(1)};
-  Nanos rest{std::chrono::minutes(10)};
-  int attempts_max = 2;  // How many executors one entry may crash.
-  int losses_max = 3;    // An item that lost this many workers fails.
+  Nanos quiet_max{std::chrono::minutes(1)};  // Of an attempt that another worker could make.
+  int attempts_max = 2;                      // How many executors one entry may crash.
+  int losses_max = 3;                        // An item that lost this many workers fails.
 };
 
 struct ItemRequest {
