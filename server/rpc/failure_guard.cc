@@ -17,10 +17,12 @@ void FailureGuard::Count(const std::string& peer, int errors) {
     if (now - began_ >= std::chrono::seconds(1)) {
       began_ = now;
       errors_.clear();
+      ended_.clear();
     }
     before = std::exchange(errors_[host], errors_[host] + errors);
+    // Thousands of calls of a connection that has ended may still come.
+    if (before + errors <= kErrorsMax || !ended_.insert(peer).second) return;
   }
-  if (before + errors <= kErrorsMax) return;
   if (before <= kErrorsMax) {
     LogWarn("{}: too many calls in a second were reset or have failed: such connections end", host);
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <functional>
 #include <string>
@@ -21,7 +22,8 @@ class FailureGuard {
 
   // Counts a call that its client has reset, or one that ended with an error and may have been.
   // Above kResetsMax of one host within a second, or as many errors as kErrorsOfReset times that,
-  // each ends its connection. A peer without a host (unix:PATH) is not counted.
+  // each ends its connection, which is done once in that second. A peer without a host (unix:PATH)
+  // is not counted.
   void CountReset(const std::string& peer) { Count(peer, kErrorsOfReset); }
   void CountError(const std::string& peer) { Count(peer, 1); }
 
@@ -35,6 +37,7 @@ class FailureGuard {
   Mutex mutex_;
   Nanos began_ AG_GUARDED_BY(mutex_){0};  // The second that is counted.
   absl::flat_hash_map<std::string, int> errors_ AG_GUARDED_BY(mutex_);  // By host.
+  absl::flat_hash_set<std::string> ended_ AG_GUARDED_BY(mutex_);        // Peers.
 };
 
 }  // namespace ag

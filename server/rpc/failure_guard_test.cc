@@ -21,6 +21,7 @@ TEST(FailureGuard, EndsTheConnectionsOfAHostThatResetsTooMuch) {
   EXPECT_TRUE(ended.empty());
   guard.CountError("ipv4:10.0.0.7:9");
   guard.CountReset("ipv4:10.0.0.7:8");
+  guard.CountReset("ipv4:10.0.0.7:8");
   guard.CountReset("unix:");
   EXPECT_EQ(ended, (std::vector<std::string>{"ipv4:10.0.0.7:9", "ipv4:10.0.0.7:8"}));
   clock.Advance(1s);
