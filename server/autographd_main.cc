@@ -25,7 +25,7 @@ struct Flags {
   double worker_expiry = 30, reconnect = 5, no_worker = 900, other_environment = 10, tick = 10;
   double import_time = 120, export_time = 600, failure_expiry = 86400, grace = 10;
   double hang_time = 60, transfer_idle = 60;
-  int64_t job_memory_mib = 4096;
+  int64_t job_memory_mib = 4096, connections_memory_mib = 1024;
   double host_fault = 86400, keep_jobs = 30, store_gib = 100, retention = 600, keep_blobs = 3600;
   double job_overrun = 120, cancel_time = 0.5, keep_time = 30;
   double sentinel_pause = 600, sentinel_idle = 60;
@@ -154,6 +154,10 @@ void AddTimes(CLI::App& app, Flags& flags) {
       "Open connections; 0: what the limit of descriptors (ulimit -n) leaves");
   add("--connections-per-host", flags.server.connections.per_host,
       "Of them, from one address; 0: half");
+  add("--connections-memory", flags.connections_memory_mib,
+      "MiB of the coordinator's own memory above which it accepts no connection and ends those "
+      "that "
+      "send much");
   add("--transfers", flags.server.transfers.in_all, "Open uploads, downloads, exports and imports");
   add("--transfers-per-peer", flags.server.transfers.per_peer, "Of them, on one connection");
   add("--transfer-idle", flags.transfer_idle, "Seconds without a message that end one");
@@ -201,6 +205,7 @@ int Main(int argc, char** argv) {
   options.failure_expiry = Seconds(flags.failure_expiry);
   options.hang_time_max = Seconds(flags.hang_time);
   options.processes.memory_bytes_max = static_cast<uint64_t>(flags.job_memory_mib) << 20;
+  options.connections.memory_max = flags.connections_memory_mib << 20;
   options.processes.overrun_max = Seconds(flags.job_overrun);
   options.processes.cancel_max = Seconds(flags.cancel_time);
   options.processes.keep_max = Seconds(flags.keep_time);

@@ -105,12 +105,15 @@ void Disconnect(int fd) {
   (void)::connect(fd, &none, sizeof(none));
 }
 
-int64_t ResidentBytes() {
+// The process's memory without mapped files, which models and databases are.
+int64_t OwnBytes() {
   const auto statm = ReadFile("/proc/self/statm");
   if (!statm.ok()) return 0;
-  const auto words = Split(*statm, ' ');
-  const auto pages = ParseInt(words.size() > 1 ? words[1] : "");
-  return pages.ok() ? *pages * ::sysconf(_SC_PAGESIZE) : 0;
+  const auto words = Split(*statm, ' ');  // In pages: all, resident, of these shared, ...
+  if (words.size() < 3) return 0;
+  const auto resident = ParseInt(words[1]), shared = ParseInt(words[2]);
+  if (!resident.ok() || !shared.ok()) return 0;
+  return (*resident - *shared) * ::sysconf(_SC_PAGESIZE);
 }
 
 int64_t DescriptorsMax() {
@@ -312,7 +315,7 @@ void Listener::WatchMemory() {
 
 void Listener::LookAtMemory() {
   const bool was_full = memory_is_full_;
-  const int64_t bytes = ResidentBytes();
+  const int64_t bytes = OwnBytes();
   memory_is_full_ = bytes > limits_.memory_max;
   std::map<std::string, uint64_t> before;
   before.swap(received_);

@@ -25,8 +25,9 @@ namespace ag {
 struct ConnectionLimits {
   int in_all = 0;    // 0: what the limit of descriptors leaves (ConnectionsFor).
   int per_host = 0;  // From one address; 0: half of `in_all`.
-  // While the process's memory is above this, no connection is accepted, and those that send most
-  // are ended: gRPC 1.51 has no bound on calls that were begun and reset (CVE-2023-44487).
+  // While the process's memory, without mapped files, is above this, no connection is accepted, and
+  // those that send much are ended: gRPC 1.51 has no bound on calls that were begun and reset
+  // (CVE-2023-44487).
   int64_t memory_max = int64_t{1} << 30;
 };
 

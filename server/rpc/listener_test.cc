@@ -81,8 +81,9 @@ TEST(Listener, WhoSendsMuchIsEndedWhileTheMemoryIsFull) {
   constexpr int64_t kMebibyte = 1 << 20;
   Keeper keeper;
   const std::string statm = *ReadFile("/proc/self/statm");
-  const int64_t resident = 4096 * *ParseInt(Split(statm, ' ')[1]);
-  const auto listener = *Listener::Bind("127.0.0.1:0", {.memory_max = resident + 64 * kMebibyte});
+  const auto pages = Split(statm, ' ');
+  const int64_t own = ::sysconf(_SC_PAGESIZE) * (*ParseInt(pages[1]) - *ParseInt(pages[2]));
+  const auto listener = *Listener::Bind("127.0.0.1:0", {.memory_max = own + 64 * kMebibyte});
   listener->Start(keeper);
   const Fd sends = ConnectTo(listener->port()), waits = ConnectTo(listener->port());
   EXPECT_TRUE(Eventually([&] { return keeper.size() == 2; }));
