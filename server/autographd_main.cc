@@ -22,7 +22,8 @@ namespace {
 struct Flags {
   ServerOptions server;
   std::string log_level = "info", log_format = "text";
-  double worker_expiry = 30, reconnect = 5, no_worker = 900, other_environment = 10, tick = 10;
+  double worker_expiry = 30, reconnect = 5, no_worker = 900, other_environment = 10, settle = 10,
+         tick = 10;
   double import_time = 120, export_time = 600, failure_expiry = 86400, grace = 10;
   double hang_time = 60, transfer_idle = 60;
   int64_t job_memory_mib = 4096, connections_memory_mib = 1024;
@@ -127,6 +128,9 @@ void AddTimes(CLI::App& app, Flags& flags) {
   add("--other-environment", flags.other_environment,
       "The same while workers have the device in another environment; then the job is planned "
       "anew");
+  add("--settle", flags.settle,
+      "Seconds that a worker must stay before jobs are planned for its environment, while workers "
+      "that have stayed serve the device in another");
   add("--hang-time", flags.hang_time,
       "Seconds without progress after which the measurement of a group is given up, and work that "
       "sends no result goes to another worker");
@@ -200,6 +204,7 @@ int Main(int argc, char** argv) {
                        Seconds(flags.keep_blobs)};
   options.retention_pause = Seconds(flags.retention);
   options.pool.other_environment_max = Seconds(flags.other_environment);
+  options.pool.settle = Seconds(flags.settle);
   options.import_time_max = Seconds(flags.import_time);
   options.export_time_max = Seconds(flags.export_time);
   options.failure_expiry = Seconds(flags.failure_expiry);

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "base/file.h"
 #include "base/measuring_lock.h"
@@ -28,10 +29,12 @@ class Environments : public ::testing::Test {
   std::string device() const { return "sim:" + folder_.path() + "/own.spec"; }
 
   // A coordinator with a worker of one environment.
-  Cluster Start() {
+  Cluster Start(const std::string& settle = "0", const std::vector<std::string>& more = {}) {
     WriteSpec(100);
-    return Cluster({.device = device(),
-                    .coordinator_flags = {"--other-environment", "0.3", "--reconnect", "0.2"}});
+    std::vector<std::string> flags = {
+        "--other-environment", "0.3", "--reconnect", "0.2", "--settle", settle};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return Cluster({.device = device(), .coordinator_flags = flags});
   }
   // A second worker, of another environment.
   Background StartOther(Cluster& cluster) {
@@ -71,6 +74,31 @@ TEST_F(Environments, AJobWhoseEnvironmentLeavesIsPlannedAnew) {
   // Its answer is of the environment that is there: it is remembered, and a new request has it.
   const std::string again = cluster.Submit(cluster.Zoo("tiny_cnn"), {"--rounds", "1"});
   EXPECT_EQ(EnvironmentOf(cluster.Watch(again)), EnvironmentOf(ended));
+}
+
+TEST_F(Environments, AJobWhoseWorkerStandsStillIsPlannedAnew) {
+  Cluster cluster = Start("0", {"--worker-expiry", "600", "--job-overrun", "0.5"});
+  cluster.worker().Signal(SIGSTOP);
+  const std::string job = cluster.Submit(cluster.Zoo("tiny_cnn"), {"--budget", "2s"});
+  ASSERT_TRUE(Eventually([&] { return cluster.StateOf(job) == "SEARCHING"; })) << cluster.Logs();
+  const Background other = StartOther(cluster);
+  const json ended = cluster.Watch(job);
+  EXPECT_EQ(ended.value("state", ""), "SUCCEEDED") << ended.dump(2) << cluster.Logs();
+  EXPECT_THAT(cluster.Logs(), ::testing::HasSubstr("has had the job's work without a result"));
+}
+
+TEST_F(Environments, NoJobIsPlannedForAWorkerThatHasJustCome) {
+  Cluster cluster = Start("5");
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  const Background other = StartOther(cluster);
+  std::vector<std::string> jobs;
+  for (const char* model : {"tiny_cnn", "tiny_sru"}) {
+    jobs.push_back(cluster.Submit(cluster.Zoo(model), {"--rounds", "1"}));
+  }
+  std::set<std::string> environments;
+  for (const std::string& job : jobs) environments.insert(EnvironmentOf(cluster.Watch(job)));
+  EXPECT_EQ(environments.size(), 1u) << cluster.Logs();
+  EXPECT_FALSE(environments.contains(""));
 }
 
 TEST_F(Environments, EachRunsJobsOfItsOwn) {

@@ -552,7 +552,7 @@ StatusOr<Jobs::LivePtr> Jobs::TakeUp(JobRow row) {
 bool Jobs::HasPlace(const std::string& device) {
   if (running_[device] < options_.per_device) return true;
   const auto offers = options_.find_offers(device);
-  const int environments = offers.ok() ? static_cast<int>(offers->size()) : 1;
+  const int environments = offers.ok() ? static_cast<int>(SettledOffers(*offers).size()) : 1;
   return running_[device] < options_.per_device * environments;
 }
 

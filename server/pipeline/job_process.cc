@@ -52,8 +52,11 @@ class Session {
       return Err(StatusCode::kInternal, "the job's process crashed: {}", Message(ended));
     }
     AG_TRY(served);
+    lost_workers_ = outcome->result.stop_reason() == v1::Result::UNAVAILABLE;
     return *std::move(outcome);
   }
+  // Whether the job ended because workers, or the measuring lock, were not to be had.
+  bool lost_workers() const { return lost_workers_; }
 
  private:
   Status Send(uint32_t type, std::string_view payload) {
@@ -102,10 +105,21 @@ class Session {
     const double budget = parts_.job.request.budget().time_seconds();
     if (!waits_for_.empty() &&
         InSeconds(parts_.clock.Now() - began_) > budget + InSeconds(options.wait_overrun_max)) {
+      lost_workers_ = true;
       return Err(StatusCode::kDeadlineExceeded,
                  "waited for {} until the budget of {:.1f} s was over: try again when it "
                  "is free, or with a larger budget",
                  waits_for_, budget);
+    }
+    const Nanos end = began_ + Nanos(static_cast<int64_t>(1e9 * budget)) + options.overrun_max;
+    const Nanos now = parts_.clock.Now();
+    if (waits_for_.empty() && at_worker_ && now > std::max(end, hears_until_)) {
+      lost_workers_ = true;
+      return Err(
+          StatusCode::kDeadlineExceeded,
+          "a worker has had the job's work without a result until the budget of {:.1f} s and "
+          "{:.1f} s were over",
+          budget, InSeconds(options.overrun_max));
     }
     if (InSeconds(Computed()) <= budget + InSeconds(options.overrun_max)) return OkStatus();
     return Err(StatusCode::kDeadlineExceeded,
@@ -138,8 +152,11 @@ class Session {
 
   void NoteWait(const std::string& what) {
     waits_for_ = what;
+    NoteHeard();
     parts_.control.on_wait(what);
   }
+
+  void NoteHeard() { hears_until_ = parts_.clock.Now() + quiet_time_ + parts_.options.overrun_max; }
 
   Status Reply(const Status& status) { return Send(kJobReply, EncodeStatus(status)); }
 
@@ -218,6 +235,9 @@ class Session {
     work.item = std::string();
     item.set_traceparent(NextSpan(ParseTrace(parts_.job.request.traceparent())).ToString());
     stop_work_ = false;
+    at_worker_ = true;
+    quiet_time_ = QuietTime(item);
+    NoteHeard();
     Rest();
     Status broken;  // Of the exchange with the process.
     const auto deliver = [&](const Delivery& delivery) {
@@ -237,6 +257,7 @@ class Session {
          [this](const std::string& what) { NoteWait(what); }, parts_.control.on_device_time},
         deliver, stop);
     GoOn();
+    at_worker_ = false;
     AG_TRY(broken);
     return Reply(ran);
   }
@@ -247,6 +268,7 @@ class Session {
     ToProto(delivery.result, &result);
     const JobDelivery frame = {delivery.entry, result.SerializeAsString(), delivery.quarantined,
                                delivery.worker_id};
+    NoteHeard();
     AG_TRY(Send(kJobDelivery, EncodeFields(frame)));
     return Serve(kJobKept, nullptr);
   }
@@ -257,8 +279,11 @@ class Session {
   const Nanos began_;
   Nanos computed_{0}, mark_{0}, computed_at_cancel_{0};
   std::string waits_for_;  // The measuring lock, here or at the worker in hand; empty: nothing.
+  Nanos quiet_time_{0}, hears_until_{0};  // Of the work in hand.
   bool is_gone_ = false;
-  bool at_rest_ = false;  // It measures, or waits for the measuring lock.
+  bool at_rest_ = false;    // It measures, or waits for the measuring lock.
+  bool at_worker_ = false;  // Its work is, or waits for one.
+  bool lost_workers_ = false;
   bool confirming_ = false;
   bool stop_work_ = false;
   double best_speedup_ = 1;
@@ -276,6 +301,7 @@ StatusOr<std::vector<DeviceOffer>> JobProcesses::WaitForOffers(const std::string
   const Nanos begin = clock_.Now();
   while (true) {
     auto offers = dispatcher_.FindOffers(device);
+    if (offers.ok()) return SettledOffers(*std::move(offers));
     if (offers.status().code() != StatusCode::kUnavailable) return offers;
     control.on_wait(fmt::format("a worker of device {}", device));
     if (control.cancelled()) return Err(StatusCode::kCancelled, "cancelled");
@@ -285,11 +311,12 @@ StatusOr<std::vector<DeviceOffer>> JobProcesses::WaitForOffers(const std::string
 }
 
 DeviceOffer JobProcesses::TakePlace(const v1::OptimizeRequest& request,
-                                    const std::vector<DeviceOffer>& offers) {
+                                    const std::vector<DeviceOffer>& offers,
+                                    const std::set<Environment>& failed) {
   MutexLock lock(mutex_);
   const auto load = [&](const DeviceOffer& offer) AG_REQUIRES(mutex_) {
-    return std::pair(!OnnxRuntimeFor(request, offer).ok(),
-                     running_[{offer.device, offer.environment}]);
+    return std::tuple(failed.contains(offer.environment), !OnnxRuntimeFor(request, offer).ok(),
+                      running_[{offer.device, offer.environment}]);
   };
   const DeviceOffer* best = &offers[0];
   for (const DeviceOffer& offer : offers) {
@@ -305,30 +332,34 @@ void JobProcesses::GivePlace(const DeviceOffer& offer) {
   if (--place->second == 0) running_.erase(place);
 }
 
-bool JobProcesses::HasLeft(const DeviceOffer& offer) {
-  const auto offers = dispatcher_.FindOffers(offer.device);
-  return offers.ok() && std::ranges::none_of(*offers, [&](const auto& o) {
-           return o.environment == offer.environment;
-         });
+bool JobProcesses::CanRunElsewhere(const DeviceOffer& offer, std::set<Environment>& failed) {
+  const auto found = dispatcher_.FindOffers(offer.device);
+  if (!found.ok()) return false;
+  bool another = false;
+  for (const DeviceOffer& now : SettledOffers(*found)) {
+    if (now.environment == offer.environment) failed.insert(offer.environment);
+    another |= now.environment != offer.environment && !failed.contains(now.environment);
+  }
+  return another;
 }
 
 StatusOr<JobOutcome> JobProcesses::Run(const Job& job, const JobControl& control) {
+  std::set<Environment> failed;
   while (true) {
     AG_LET(const auto offers, WaitForOffers(job.request.device(), control));
-    const DeviceOffer offer = TakePlace(job.request, offers);
-    auto outcome = RunAt(offer, job, control);
+    const DeviceOffer offer = TakePlace(job.request, offers, failed);
+    Ran ran = RunAt(offer, job, control);
     GivePlace(offer);
-    const bool lost_workers = outcome.ok()
-                                  ? outcome->result.stop_reason() == v1::Result::UNAVAILABLE
-                                  : outcome.status().code() == StatusCode::kUnavailable;
-    if (!lost_workers || control.cancelled() || !HasLeft(offer)) return outcome;
-    LogWarn("{}: no worker has its environment any more; it is planned anew for another one",
-            job.name());
+    if (!ran.lost_workers || control.cancelled() || !CanRunElsewhere(offer, failed)) {
+      return std::move(ran.outcome);
+    }
+    LogWarn("{}: no worker of its environment serves it; it is planned anew for another one: {}",
+            job.name(), ran.outcome.ok() ? "they were lost" : Message(ran.outcome.status()));
   }
 }
 
-StatusOr<JobOutcome> JobProcesses::RunAt(const DeviceOffer& offer, const Job& job,
-                                         const JobControl& control) {
+JobProcesses::Ran JobProcesses::RunAt(const DeviceOffer& offer, const Job& job,
+                                      const JobControl& control) {
   JobStart start;
   start.offer = offer;
   start.id = job.id;
@@ -340,9 +371,13 @@ StatusOr<JobOutcome> JobProcesses::RunAt(const DeviceOffer& offer, const Job& jo
                     : internal::LogShows(internal::LogLevel::kWarn) ? "warn"
                                                                     : "error";
   start.trace_id = TraceIdOf(job.request);
-  AG_LET(ChildProcess child, SpawnRole("job", {}, options_.program));
-  Session session({dispatcher_, cache_, clock_, options_, job, control}, std::move(child));
-  return session.Run(start);
+  auto child = SpawnRole("job", {}, options_.program);
+  if (!child.ok()) return {child.status()};
+  Session session({dispatcher_, cache_, clock_, options_, job, control}, *std::move(child));
+  auto outcome = session.Run(start);
+  const bool lost_workers =
+      session.lost_workers() || outcome.status().code() == StatusCode::kUnavailable;
+  return {std::move(outcome), lost_workers};
 }
 
 }  // namespace ag

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,21 +36,28 @@ struct JobProcessOptions {
 class JobProcesses : public JobRunner {
  public:
   JobProcesses(Dispatcher& dispatcher, GroupCache& cache, Clock& clock, JobProcessOptions options);
-  // Runs the job for one environment of its device, and anew for another one when the first has
-  // left. kResourceExhausted: the process reached its memory limit; kDeadlineExceeded: it computed
-  // beyond the budget, or a measuring lock was not free within it; kInternal: it crashed.
+  // Runs the job for one environment of its device, and anew, with its whole budget, for another
+  // one when the first has left or its workers were not to be had. kResourceExhausted: the process
+  // reached its memory limit; kDeadlineExceeded: it computed beyond the budget, or no worker or
+  // measuring lock was to be had within it; kInternal: it crashed.
   StatusOr<JobOutcome> Run(const Job& job, const JobControl& control) override;
 
  private:
   StatusOr<std::vector<DeviceOffer>> WaitForOffers(const std::string& device,
                                                    const JobControl& control);
-  // Returns the offer with the fewest jobs, of those where ONNX Runtime is as the request asks, and
-  // counts one more for it.
-  DeviceOffer TakePlace(const v1::OptimizeRequest& request, const std::vector<DeviceOffer>& offers);
+  // Returns the offer with the fewest jobs, of those where the job has not failed and where ONNX
+  // Runtime is as the request asks, and counts one more for it.
+  DeviceOffer TakePlace(const v1::OptimizeRequest& request, const std::vector<DeviceOffer>& offers,
+                        const std::set<Environment>& failed);
   void GivePlace(const DeviceOffer& offer);
-  // Whether workers serve the offer's device, but none in its environment.
-  bool HasLeft(const DeviceOffer& offer);
-  StatusOr<JobOutcome> RunAt(const DeviceOffer& offer, const Job& job, const JobControl& control);
+  // Notes in `failed` the offer's environment, unless it has left, and returns whether the device
+  // is offered in one that is not in it.
+  bool CanRunElsewhere(const DeviceOffer& offer, std::set<Environment>& failed);
+  struct Ran {
+    StatusOr<JobOutcome> outcome;
+    bool lost_workers = false;  // It ended because they were not to be had.
+  };
+  Ran RunAt(const DeviceOffer& offer, const Job& job, const JobControl& control);
 
   Dispatcher& dispatcher_;
   GroupCache& cache_;

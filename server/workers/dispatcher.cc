@@ -30,6 +30,13 @@ class Withdrawal {
 
 }  // namespace
 
+std::vector<DeviceOffer> SettledOffers(std::vector<DeviceOffer> offers) {
+  if (std::ranges::any_of(offers, &DeviceOffer::is_settled)) {
+    std::erase_if(offers, [](const DeviceOffer& offer) { return !offer.is_settled; });
+  }
+  return offers;
+}
+
 Dispatcher::Dispatcher(uint64_t epoch, const PoolOptions& options, Clock& clock)
     : epoch_(epoch), clock_(clock), pool_(epoch, options) {}
 
@@ -85,12 +92,15 @@ std::vector<DeviceOffer> Dispatcher::Offers() {
     const WorkerReport& state = view.state;
     if (state.environment.empty() || state.device_spec.empty()) continue;
     if (state.health != WorkerHealth::kServing) continue;
-    const bool known = std::any_of(offers.begin(), offers.end(), [&](const auto& o) {
+    const auto known = std::ranges::find_if(offers, [&](const auto& o) {
       return o.device == state.device && o.environment == state.environment;
     });
-    if (known) continue;
-    offers.push_back(
-        {state.device, state.device_spec, state.environment, state.simulated, state.onnxruntime});
+    if (known != offers.end()) {
+      known->is_settled |= view.is_settled;
+      continue;
+    }
+    offers.push_back({state.device, state.device_spec, state.environment, state.simulated,
+                      state.onnxruntime, view.is_settled});
   }
   std::sort(offers.begin(), offers.end(), [](const auto& a, const auto& b) {
     return std::tie(a.device, a.environment) < std::tie(b.device, b.environment);
@@ -159,7 +169,7 @@ void Dispatcher::WakeAll() {
 
 std::vector<WorkerView> Dispatcher::Workers() {
   MutexLock lock(mutex_);
-  return pool_.Workers();
+  return pool_.Workers(clock_.Now());
 }
 
 Status Dispatcher::Admit(const std::string& worker_id) {

@@ -21,7 +21,12 @@ struct DeviceOffer {
   Environment environment;
   bool simulated = false;
   std::string onnxruntime;  // The version of ONNX Runtime beside one of its workers; empty: none.
+  bool is_settled = false;  // One of its workers is.
 };
+
+// Returns the offers for which jobs should be planned: those that are settled, or all when none is.
+// A worker that comes and goes in an environment of its own would take jobs along.
+std::vector<DeviceOffer> SettledOffers(std::vector<DeviceOffer> offers);
 
 // The interface through which measurers send work; tests implement it without workers.
 class WorkRunner {

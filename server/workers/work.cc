@@ -24,6 +24,11 @@ v1::WorkItem Subset(const v1::WorkItem& work, const std::vector<int>& entries) {
   return subset;
 }
 
+Nanos QuietTime(const v1::WorkItem& work) {
+  return work.has_groups() ? Nanos{0}
+                           : Nanos(static_cast<int64_t>(1e9 * work.end_within_seconds()));
+}
+
 std::string_view WorkerHealthName(WorkerHealth health) {
   switch (health) {
     case WorkerHealth::kStarting:

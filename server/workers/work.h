@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "autograph/v1/worker.pb.h"
+#include "base/clock.h"
 #include "plan/file_times.h"
 #include "plan/fusion/kernel_rivals.h"
 #include "plan/measurement.h"
@@ -26,6 +27,10 @@ int EntryCount(const v1::WorkItem& work);
 // Returns the item with only these entries, in this order. REQUIRES: in range; {0} when the item
 // has one entry.
 v1::WorkItem Subset(const v1::WorkItem& work, const std::vector<int>& entries);
+
+// Returns the time in which a worker may send nothing because the item was given it: a batch of
+// groups sends each result when it has it, other work all at its end.
+Nanos QuietTime(const v1::WorkItem& work);
 
 struct EntryResult {
   int index = 0;  // -1: the item as a whole ended.

@@ -18,6 +18,7 @@ struct WorkerPool::Worker {
   WorkerReport state;
   uint64_t session = 0;  // 0: no stream.
   Nanos seen{0};
+  Nanos offers_since{0};  // When its device or its environment last changed.
   Nanos disconnected{0};
   uint64_t item = 0;     // The item that is leased to it; 0: none.
   bool in_hand = false;  // The worker has reported the leased attempt.
@@ -99,6 +100,9 @@ void WorkerPool::Report(Nanos now, uint64_t session, const WorkerReport& report)
     return std::tie(said.health, said.device, said.environment, said.onnxruntime, said.device_spec);
   };
   if (offer_of(worker.state) != offer_of(before)) ++offers_revision_;
+  if (std::tie(report.device, report.environment) != std::tie(before.device, before.environment)) {
+    worker.offers_since = now;
+  }
   if (worker.state.health != before.health) {
     LogInfo("worker {} ({}) is {} {}", report.worker_id, report.device,
             WorkerHealthName(worker.state.health), worker.state.reason);
@@ -161,11 +165,8 @@ void WorkerPool::Tick(Nanos now) {
   Assign(now);
 }
 
-// A batch sends each result when it has it, other work all at its end.
 bool WorkerPool::IsQuiet(Nanos now, const Item& item) const {
-  const v1::WorkItem& work = *item.request.work;
-  const double given = work.has_groups() ? 0 : work.end_within_seconds();
-  return now - item.heard >= options_.quiet_max + Nanos(static_cast<int64_t>(1e9 * given));
+  return now - item.heard >= options_.quiet_max + QuietTime(*item.request.work);
 }
 
 // No fault of the item: it loses no worker by it.
@@ -211,11 +212,12 @@ void WorkerPool::Acknowledge(const std::string& worker_id, uint64_t sequence) {
   found->second->revision = ++next_revision_;
 }
 
-std::vector<WorkerView> WorkerPool::Workers() const {
+std::vector<WorkerView> WorkerPool::Workers(Nanos now) const {
   std::vector<WorkerView> views;
   for (const auto& [id, worker] : workers_) {
     views.push_back({worker->state, worker->seen, worker->session != 0,
-                     worker->item != 0 ? items_.at(worker->item)->attempt : ""});
+                     worker->item != 0 ? items_.at(worker->item)->attempt : "",
+                     now - worker->offers_since >= options_.settle});
   }
   return views;
 }

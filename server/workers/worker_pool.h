@@ -41,6 +41,7 @@ struct PoolOptions {
   // The same where workers serve the device in another environment: the job is better planned anew.
   Nanos other_environment_max{std::chrono::seconds(10)};
   Nanos quiet_max{std::chrono::minutes(1)};  // Of an attempt that another worker could make.
+  Nanos settle{std::chrono::seconds(10)};    // See WorkerView::is_settled.
   int attempts_max = 2;                      // How many executors one entry may crash.
   int losses_max = 3;                        // An item that lost this many workers fails.
 };
@@ -72,7 +73,8 @@ struct WorkerView {
   WorkerReport state;  // The last report, without results.
   Nanos seen{0};
   bool connected = false;
-  std::string attempt;  // The attempt that is leased to it; empty: none.
+  std::string attempt;      // The attempt that is leased to it; empty: none.
+  bool is_settled = false;  // It has offered its device in its environment for `settle`.
 };
 
 class WorkerPool {
@@ -103,7 +105,7 @@ class WorkerPool {
   void Durable(const Delivery& delivery);  // The result is stored: the worker may forget it.
   void Withdraw(uint64_t item);            // Forgets the item; its worker is stopped.
 
-  std::vector<WorkerView> Workers() const;  // By id.
+  std::vector<WorkerView> Workers(Nanos now) const;  // By id.
   // Gives work again to a worker that was drained, once it has reported. kNotFound: none of this id
   // is drained.
   Status Admit(const std::string& worker_id);

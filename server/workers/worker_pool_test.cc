@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "server/workers/dispatcher.h"
+
 namespace ag {
 namespace {
 
@@ -134,7 +136,7 @@ TEST(WorkerPool, AWorkerWhoseFigureCannotBeIsDrained) {
   b.pool.Disconnect(b.now, "bad", b.sessions["bad"]);
   ASSERT_TRUE(b.Connect("bad").ok());
   EXPECT_FALSE(b.Hear("bad").lease.has_value()) << "coming back is no remedy";
-  const WorkerView view = b.pool.Workers()[0];
+  const WorkerView view = b.pool.Workers(b.now)[0];
   EXPECT_EQ(view.state.health, WorkerHealth::kDraining);
   EXPECT_EQ(view.state.reason, "it sent a figure that cannot be: measurement: a time of -1 ns");
   ASSERT_TRUE(b.Connect("good").ok());
@@ -269,7 +271,7 @@ TEST(WorkerPool, ACutStreamThatStaysAwayLosesItsItem) {
   b.now += 6s;
   b.pool.Tick(b.now);
   EXPECT_EQ(b.pool.waiting(), 1);
-  EXPECT_TRUE(b.pool.Workers().empty());
+  EXPECT_TRUE(b.pool.Workers(b.now).empty());
 }
 
 TEST(WorkerPool, WorkOfAQuietWorkerGoesToAnother) {
@@ -333,6 +335,33 @@ TEST(WorkerPool, ATimeThatWorkWasGivenIsNotQuiet) {
   EXPECT_FALSE(b.Hear("b").lease.has_value());
   b.Pass(10s);
   EXPECT_TRUE(b.Hear("b").lease.has_value());
+}
+
+TEST(WorkerPool, AWorkerSettlesWithItsEnvironment) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("a").ok());
+  const auto is_settled = [&] { return b.pool.Workers(b.now)[0].is_settled; };
+  b.Pass(9s);
+  EXPECT_FALSE(is_settled());
+  b.Pass(1s);
+  EXPECT_TRUE(is_settled());
+  b.pool.Disconnect(b.now, "a", b.sessions["a"]);
+  ASSERT_TRUE(b.Connect("a").ok());
+  EXPECT_FALSE(is_settled()) << "it left";
+  b.Pass(10s);
+  ASSERT_TRUE(is_settled());
+  b.states["a"].environment = "another";
+  b.Say("a");
+  EXPECT_FALSE(is_settled());
+}
+
+TEST(SettledOffers, AreAllWhereNoneIs) {
+  const DeviceOffer settled = {.device = "cpu", .environment = "e", .is_settled = true};
+  const DeviceOffer fresh = {.device = "cpu", .environment = "liar"};
+  const auto chosen = SettledOffers({fresh, settled});
+  ASSERT_EQ(chosen.size(), 1U);
+  EXPECT_EQ(chosen[0].environment, "e");
+  EXPECT_EQ(SettledOffers({fresh, fresh}).size(), 2U);
 }
 
 TEST(WorkerPool, ARestartedWorkerGetsANewAttempt) {
