@@ -16,6 +16,10 @@ struct Warmth {
 };
 thread_local Warmth warmth;
 
+double MedianOf(const std::deque<double>& values) {
+  return Median(std::vector<double>(values.begin(), values.end()));
+}
+
 }  // namespace
 
 void MarkBusy(Device& device, Clock& clock) { warmth = {&device, &clock, clock.Now()}; }
@@ -36,33 +40,31 @@ Status WarmUp(Device& device, const ProfileOptions& options, Clock& clock) {
 }
 
 Status CanaryWatch::Begin() {
-  AG_LET(quiet_before_, Look());
+  AG_LET(quiet_before_, Look(before_));
   return OkStatus();
 }
 
 StatusOr<bool> CanaryWatch::IsQuiet() {
   others_busy_ = load_ != nullptr && load_->BusyCores() > kForeignCoresMax;
-  AG_LET(const bool quiet_after, Look());
+  AG_LET(const bool quiet_after, Look(after_));
   return quiet_before_ && quiet_after;
 }
 
-StatusOr<bool> CanaryWatch::Look() {
+StatusOr<bool> CanaryWatch::Look(std::deque<double>& recent) {
   double looks[kLooks];
   for (double& look : looks) {
     AG_LET(const Nanos canary, device_.Canary());
     look = static_cast<double>(canary.count());
   }
-  const double now = Median(looks);
+  const double now = *std::ranges::min_element(looks);
   if (!(now > 0)) return Err(StatusCode::kDataLoss, "canary: {} ns", now);
-  const double before = recent_.empty() ? now : median_ns();
-  recent_.push_back(now);
-  if (recent_.size() > kRecentMax) recent_.pop_front();
-  return std::abs(now / before - 1) <= band_;
+  const double usual = recent.empty() ? now : MedianOf(recent);
+  recent.push_back(now);
+  if (recent.size() > kRecentMax) recent.pop_front();
+  return std::abs(now / usual - 1) <= band_;
 }
 
-double CanaryWatch::median_ns() const {
-  return Median(std::vector<double>(recent_.begin(), recent_.end()));
-}
+double CanaryWatch::median_ns() const { return MedianOf(before_); }
 
 int RunsPerSample(double run_ns, double sample_ns, int runs_max) {
   return static_cast<int>(std::clamp(std::ceil(sample_ns / run_ns), 1.0, double(runs_max)));
