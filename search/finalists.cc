@@ -35,8 +35,9 @@ std::vector<size_t> ChooseWinners(const std::vector<PlanTiming>& timings) {
   std::vector<size_t> winners;
   for (size_t i = 0; i < timings.size(); ++i) {
     const PlanTiming& timing = timings[i];
-    if (!timing.status.ok() || timing.verdict != Verdict::kFaster || timing.speedup <= 1) continue;
-    winners.push_back(i);
+    const bool is_faster =
+        timing.verdict == Verdict::kFaster || timing.verdict == Verdict::kAmbiguous;
+    if (timing.status.ok() && is_faster && timing.speedup_low > 1) winners.push_back(i);
   }
   std::ranges::stable_sort(winners, std::ranges::greater{},
                            [&](size_t i) { return timings[i].speedup_low; });

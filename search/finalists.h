@@ -23,8 +23,10 @@ inline constexpr size_t kFinalistsMax = 3;
 // one-stream plan of the first one's graph, whatever its timing.
 std::vector<size_t> ChooseFinalists(const std::vector<MeasuredPlan>& measured);
 
-// Returns the finalists that may replace the input: those with verdict FASTER, by the lower end of
-// their speedup's interval, the largest first. Entry i of `timings` belongs to finalist i.
+// Returns the finalists that may replace the input, by the lower end of their speedup's interval,
+// which is above 1, the largest first. AMBIGUOUS ones are among them: on a noisy machine, or of a
+// slow model, too few blocks are quiet for FASTER, and what is published is timed again as a file.
+// Entry i of `timings` belongs to finalist i.
 std::vector<size_t> ChooseWinners(const std::vector<PlanTiming>& timings);
 
 // Returns the best verdict of rivals of an unbeaten input: AMBIGUOUS before SAME before SLOWER.

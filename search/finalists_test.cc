@@ -46,13 +46,13 @@ TEST(ChooseFinalists, OneStreamOfTheFirstGraphJoinsWhenNoneIsAmongThem) {
               ElementsAre(2, 1));
 }
 
-TEST(ChooseWinners, OnlyFasterWinsAndTheLargestLowerEndFirst) {
+TEST(ChooseWinners, TheLargestLowerEndAboveOneFirst) {
   EXPECT_THAT(ChooseWinners({}), IsEmpty());
-  EXPECT_THAT(ChooseWinners({Timing(1.2, Verdict::kAmbiguous), Timing(1.0, Verdict::kSame)}),
+  EXPECT_THAT(ChooseWinners({Timing(1.01, Verdict::kAmbiguous), Timing(1.03, Verdict::kSame)}),
               IsEmpty());
   EXPECT_THAT(ChooseWinners({Timing(1.1, Verdict::kFaster), Timing(1.3, Verdict::kAmbiguous),
                              Timing(1.2, Verdict::kFaster)}),
-              ElementsAre(2, 0));
+              ElementsAre(1, 2, 0));
   PlanTiming wide = Timing(1.3, Verdict::kFaster);
   wide.speedup_low = 1.01;
   EXPECT_THAT(ChooseWinners({wide, Timing(1.2, Verdict::kFaster)}), ElementsAre(1, 0));

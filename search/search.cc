@@ -427,6 +427,9 @@ void PlanSearch::CompareFinalists(SearchResult* result) {
     result->unfused_timing = timings->back();
     timings->pop_back();
   }
+  for (const PlanTiming& timing : *timings) {
+    if (!timing.status.ok()) run_.Warn("final comparison: " + Message(timing.status));
+  }
   TakeWinners(finalists, *timings, result);
 }
 
