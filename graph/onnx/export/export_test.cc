@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/bytes.h"
+#include "base/text.h"
 #include "graph/onnx/export/export.h"
 #include "graph/onnx/import/import.h"
 #include "graph/onnx/origin.h"
@@ -355,6 +356,40 @@ TEST(ExportModelTest, NamesOfTheModelAreKept) {
   EXPECT_EQ(text,
             "layer.weight /a:x,layer.weight>/a_out /b:/a_out>relu_0 "
             "/c/exp:relu_0>/c/exp_0 /c/reciprocal:/c/exp_0>y");
+}
+
+// Equal weights of two layers are one: what stands in the place of a layer is named after that.
+TEST(ExportModelTest, LayersOfEqualWeightsAreToldApart) {
+  const auto blobs = testing::NewBlobs();
+  OnnxModel model;
+  model.origin.opsets = {{"", 17}};
+  model.inputs = {{.name = "x", .data_type = 1, .has_shape = true, .dims = {{2}, {2}}}};
+  model.outputs = {{.name = "y", .data_type = 1, .has_shape = true, .dims = {{2}, {2}}}};
+  model.initializers = {
+      {.name = "w", .data_type = 1, .dims = {2, 2}, .bytes = {"0123456789abcdef", 16}},
+      {.name = "v", .data_type = 1, .dims = {2, 2}, .bytes = {"fedcba9876543210", 16}}};
+  model.nodes = {{.op_type = "MatMul", .name = "/a", .inputs = {"x", "w"}, .outputs = {"a"}},
+                 {.op_type = "MatMul", .name = "/b", .inputs = {"a", "v"}, .outputs = {"b"}},
+                 {.op_type = "MatMul", .name = "/c", .inputs = {"b", "w"}, .outputs = {"y"}}};
+  const auto imported = ImportOnnx(*SerializeModel(model), {}, *blobs);
+  ASSERT_TRUE(imported.ok()) << ToString(imported.status());
+  GraphBuilder builder(imported->graph);
+  const Edge c = imported->graph.outputs()[0].edge;
+  const Edge b = imported->graph.node(c.node).inputs[0];
+  const Edge a = imported->graph.node(b.node).inputs[0];
+  for (const Edge& product : {a, c}) {
+    const auto& operands = imported->graph.node(product.node).inputs;
+    const Edge neg = *builder.Add1(OpKind::kNeg, {operands[0]});
+    ASSERT_TRUE(builder.Replace(product, *builder.Add1(OpKind::kMul, {neg, operands[1]})).ok());
+  }
+  const auto exported = ExportOnnx(*builder.Build(), imported->origin, BlobWeights(blobs),
+                                   {.imported = &imported->graph});
+  ASSERT_TRUE(exported.ok()) << ToString(exported.status());
+  const auto again = ParseModel(*exported, 100);
+  ASSERT_TRUE(again.ok());
+  std::vector<std::string> names;
+  for (const OnnxNode& node : again->nodes) names.push_back(node.name);
+  EXPECT_EQ(Join(names, " "), "/a/neg /a/mul /b /c/neg /c/mul");
 }
 
 // The oldest opset that is written is 11.

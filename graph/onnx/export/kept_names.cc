@@ -1,6 +1,7 @@
 #include "graph/onnx/export/kept_names.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "graph/onnx/export/correspondence.h"
 
@@ -92,30 +93,36 @@ void KeptNames::AddGoneReaders(NodeId old, std::vector<std::string>* names) cons
 }
 
 std::vector<std::string> KeptNames::OriginsOf(NodeId id) const {
-  std::vector<std::string> names;
-  for (size_t step = 0; step < kOriginsMax && names.empty(); ++step) {
-    if (imported_ == nullptr || old_[static_cast<size_t>(id)] >= 0) return names;
-    names = GoneBeside(id);
+  std::vector<std::string> of_shared_weights;
+  for (size_t step = 0; step < kOriginsMax; ++step) {
+    if (imported_ == nullptr || old_[static_cast<size_t>(id)] >= 0) break;
+    Beside beside = GoneBeside(id);
+    if (!beside.names.empty()) return beside.names;
+    if (of_shared_weights.empty()) of_shared_weights = std::move(beside.of_shared_weights);
     // A new node that reads a new node: both stand in the place of the same.
     const auto& inputs = graph_.node(id).inputs;
-    if (inputs.empty()) return names;
+    if (inputs.empty()) break;
     id = inputs[0].node;
   }
-  return names;
+  return of_shared_weights;
 }
 
-std::vector<std::string> KeptNames::GoneBeside(NodeId id) const {
-  std::vector<std::string> names;
+KeptNames::Beside KeptNames::GoneBeside(NodeId id) const {
+  Beside beside;
   for (const NodeId weight : WeightsBelow(id)) {
     const NodeId old = old_[static_cast<size_t>(weight)];
-    if (old >= 0) AddGoneReaders(old, &names);
+    if (old < 0) continue;
+    std::vector<std::string> readers;
+    AddGoneReaders(old, &readers);
+    const bool is_shared = readers.size() > 1;
+    AddGoneReaders(old, is_shared ? &beside.of_shared_weights : &beside.names);
   }
   const auto& inputs = graph_.node(id).inputs;
-  for (size_t i = 0; names.empty() && i < std::min(inputs.size(), kLookedAtMax); ++i) {
+  for (size_t i = 0; beside.names.empty() && i < std::min(inputs.size(), kLookedAtMax); ++i) {
     const NodeId old = old_[static_cast<size_t>(inputs[i].node)];
-    if (old >= 0) AddGoneReaders(old, &names);
+    if (old >= 0 && !graph_.is_constant(inputs[i].node)) AddGoneReaders(old, &beside.names);
   }
-  return names;
+  return beside;
 }
 
 }  // namespace ag

@@ -26,13 +26,18 @@ class KeptNames {
   // The name of the first weight that a constant is made of; "": it has none.
   const std::string& WeightOf(NodeId id) const;
   // The names of the nodes that are gone and read the same weights as the new node, or else the
-  // same values. Empty for a node that is kept. At most kOriginsMax.
+  // same values. A weight that several of them read, as equal ones of several layers are, counts
+  // only where nothing else does. Empty for a node that is kept. At most kOriginsMax.
   std::vector<std::string> OriginsOf(NodeId id) const;
   static constexpr size_t kOriginsMax = 8;
 
  private:
   const NodeNames* Of(NodeId id) const;
-  std::vector<std::string> GoneBeside(NodeId id) const;
+  struct Beside {
+    std::vector<std::string> names;
+    std::vector<std::string> of_shared_weights;
+  };
+  Beside GoneBeside(NodeId id) const;
   void AddGoneReaders(NodeId old, std::vector<std::string>* names) const;
   std::vector<NodeId> WeightsBelow(NodeId id) const;
 
