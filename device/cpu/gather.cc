@@ -1,5 +1,6 @@
 // Gather: picks rows of one tensor by the indices in another.
 #include <algorithm>
+#include <optional>
 
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
@@ -38,8 +39,9 @@ class Gather : public Kernel {
     const void* indices = Operand(inputs, 1);
     auto* out = static_cast<std::byte*>(outputs[0]);
     const int64_t grain = std::max<int64_t>(kLightGrain * 4 / std::max<int64_t>(row_bytes_, 1), 1);
-    if (!InRange(indices)) {
-      return Err(StatusCode::kInvalidArgument, "Gather: an index is outside [-{0}, {0})", size_);
+    if (const std::optional<int64_t> index = Outside(indices)) {
+      return Err(StatusCode::kInvalidArgument, "Gather: index {0} is outside [-{1}, {1})", *index,
+                 size_);
     }
     ParallelFor(cores_, outer_ * count_, grain, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
@@ -60,11 +62,11 @@ class Gather : public Kernel {
     return wide_ ? static_cast<const int64_t*>(indices)[i]
                  : static_cast<const int32_t*>(indices)[i];
   }
-  bool InRange(const void* indices) const {
+  std::optional<int64_t> Outside(const void* indices) const {
     for (int64_t i = 0; i < count_; ++i) {
-      if (At(indices, i) < -size_ || At(indices, i) >= size_) return false;
+      if (At(indices, i) < -size_ || At(indices, i) >= size_) return At(indices, i);
     }
-    return true;
+    return std::nullopt;
   }
 
   int cores_ = 1;
