@@ -399,7 +399,7 @@ TEST(CommandLine, ADetachedJobIsFetched) {
   Cluster cluster;
   const std::string model = cluster.Zoo("tiny_nasnet"), out = cluster.path("fetched.onnx");
   const CommandResult detached =
-      cluster.Cli({"optimize", model, "--detach", "--device", "sim:small"});
+      cluster.Cli({"optimize", model, "--detach", "--device", "sim:small", "--graphs", "300"});
   ASSERT_EQ(detached.code, 0) << detached.err;
   EXPECT_EQ(detached.out, "jobs/1\n");
   EXPECT_EQ(detached.err, "when it is done: autograph jobs fetch jobs/1 -o FILE\n");
@@ -412,7 +412,8 @@ TEST(CommandLine, ADetachedJobIsFetched) {
 TEST(CommandLine, TheModelIsReplacedWhenThatIsForced) {
   const Alone place;
   const std::string model = place.Zoo("tiny_nasnet"), before = DigestOfFile(model);
-  const std::vector<std::string> words = {"optimize", model, "-o", model, "--device", "sim:small"};
+  const std::vector<std::string> words = {"optimize", model,       "-o",       model,
+                                          "--device", "sim:small", "--graphs", "300"};
   EXPECT_EQ(place.Cli(words).code, 2);
   EXPECT_EQ(DigestOfFile(model), before);
   std::vector<std::string> forced = words;

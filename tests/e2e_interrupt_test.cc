@@ -80,7 +80,8 @@ TEST(Interrupt, CtrlCInEachStage) {
     const std::string model = place.Zoo("tiny_nasnet"), out = place.path("out/out.onnx");
     ASSERT_TRUE(MakeDirs(place.path("out")).ok());
     Background cli = place.CliInBackground(
-        {"optimize", model, "-o", out, "--device", "sim:small", "--rounds", "1"}, "cli.log");
+        {"optimize", model, "-o", out, "--device", "sim:small", "--rounds", "1", "--graphs", "500"},
+        "cli.log");
     ASSERT_TRUE(Says(cli, stage)) << stage << "\n" << cli.Log();
     cli.Signal(SIGINT);
     const int code = cli.Wait();
@@ -172,7 +173,7 @@ TEST(Interrupt, CtrlCIsADocumentWithJson) {
   Cluster cluster;
   const std::string model = cluster.Zoo("tiny_nasnet"), out = cluster.path("out.onnx");
   cluster.worker().Signal(SIGSTOP);
-  const std::string job = cluster.Submit(model);
+  const std::string job = cluster.Submit(model, {"--graphs", "300"});
   Background watch = cluster.CliInBackground({"jobs", "watch", job, "--json"}, "watch.log");
   ASSERT_FALSE(EndsSoon(watch)) << watch.Log();
   watch.Signal(SIGINT);
