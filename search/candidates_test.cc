@@ -53,6 +53,26 @@ TEST_F(CandidatesTest, OneStreamIsAlwaysFirst) {
   EXPECT_LT((*plans)[0].makespan_ns, kNoTimeNs);
 }
 
+// Two halves that nobody timed look better than a whole that was timed, by the times of others.
+TEST_F(CandidatesTest, AGroupThatWasMeasuredIsNotLeftForHalvesThatCannotBe) {
+  constexpr std::string_view kThree = R"(
+input x f32[64,64]
+a = const f32[64,64] seed 1
+b = const f32[64,128] seed 2
+c = const f32[64,32] seed 3
+output "p" = relu(matmul(x, a))
+output "q" = relu(matmul(x, b))
+output "r" = relu(matmul(x, c))
+)";
+  measurer_.group_ns = [&](const GroupProblem& problem) {
+    const int64_t columns = problem.graph.type(problem.graph.outputs()[0].edge).shape[1];
+    return RooflineNs(problem, spec_) * (columns == 32 ? 1.5 : 1.0);
+  };
+  const auto plans = Plans(kThree, {.limits = {.groups_max = 3}});
+  ASSERT_TRUE(plans.ok()) << Message(plans.status());
+  EXPECT_THAT((*plans)[0].plan.groups, SizeIs(3));
+}
+
 TEST_F(CandidatesTest, GroupsThatDoNotScaleGoOnAsManyStreamsAsThereAre) {
   measurer_.group_ns = [](const GroupProblem&) { return 1e5; };
   const auto plans = Plans(kFourBranches);

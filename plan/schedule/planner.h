@@ -37,7 +37,8 @@ struct TimedPlan {
 StatusOr<TimedPlan> MakeTimedPlan(const PlanRequest& request, GroupTimes& times);
 
 // Does the same with measured groups: measures the chosen groups and chooses again, until all are
-// measured, or no more groups may be measured, or kCoverTurnsMax turns were made.
+// measured. When no more groups may be measured, or kCoverTurnsMax turns were made, it chooses once
+// more and counts estimates twice.
 StatusOr<TimedPlan> MakeMeasuredPlan(const PlanRequest& request, LearnedTimes& times);
 
 // Returns the groups of MakeMeasuredPlan on one stream.
