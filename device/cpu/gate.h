@@ -13,15 +13,17 @@ inline constexpr int kSpins = 4000;
 
 class Gate {
  public:
+  // Invariant: no wake-up is lost. libstdc++ 12 asks whether somebody sleeps with a load, which may
+  // come before the store unless both are sequentially consistent: the sleeper was then not seen.
   void Open(uint32_t epoch) {
-    value_.store(epoch, std::memory_order_release);
+    value_.store(epoch);
     value_.notify_all();
   }
 
-  // Returns once Open(epoch) was called.
-  void Wait(uint32_t epoch) const {
+  // Returns once Open(epoch) was called. `spins`: how often it looks before it sleeps.
+  void Wait(uint32_t epoch, int spins = kSpins) const {
     uint32_t seen = value_.load(std::memory_order_acquire);
-    for (int i = 0; i < kSpins && seen != epoch; ++i) {
+    for (int i = 0; i < spins && seen != epoch; ++i) {
       Pause();
       seen = value_.load(std::memory_order_acquire);
     }
