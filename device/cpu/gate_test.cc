@@ -17,7 +17,7 @@ namespace {
 // ever: once in 10,000 to 5,000,000 gates while Open stored without an order.
 TEST(Gate, NoWakeUpIsLost) {
   constexpr int kGates = 64;
-  constexpr uint32_t kEpochs = 6'000;
+  constexpr uint32_t kEpochs = 40'000;
   struct Sides {
     std::vector<Gate> left = std::vector<Gate>(kGates), right = std::vector<Gate>(kGates);
     std::atomic<int> ended{0};
