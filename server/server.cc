@@ -147,6 +147,7 @@ class Server::Impl {
   std::unique_ptr<Access> access_;
   // Of the calls that hold a thread; they outlive gRPC's server.
   std::optional<Places> transfers_, watches_, workers_, calls_;
+  FloodGuard floods_{clock_, kReceiveBytesMax};
   std::unique_ptr<Listener> listener_;
   FailureGuard failures_{clock_, [this](const std::string& peer) {
                            if (listener_ != nullptr) listener_->EndConnection(peer);
@@ -287,8 +288,9 @@ Status Server::Impl::StartGrpc(const std::shared_ptr<grpc::ServerCredentials>& c
   grpc::ServerBuilder builder;
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMaxMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, MillisOf(options_.connection_idle));
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 20'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // Any number of pings: above a number of them gRPC makes a long text of an error for each, which
+  // takes it seconds, and floods are ended by themselves.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   grpc::ResourceQuota quota("autographd");
   quota.SetMaxThreads(options_.transfers.in_all + options_.watchers_max + options_.workers_max +
                       kCallsMax + kThreadsToSpare);
@@ -297,11 +299,11 @@ Status Server::Impl::StartGrpc(const std::shared_ptr<grpc::ServerCredentials>& c
   builder.SetMaxSendMessageSize(kSendBytesMax);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(MakeDecodeErrorTexts());
-  interceptors.push_back(MakeCallPlaces(*calls_, failures_));
+  interceptors.push_back(MakeCallPlaces(*calls_, failures_, floods_));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   if (!options_.listen.empty()) {
     using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-    AG_LET(listener_, Listener::Bind(options_.listen, options_.connections));
+    AG_LET(listener_, Listener::Bind(options_.listen, options_.connections, floods_));
     acceptor_ =
         builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD, credentials);
   }

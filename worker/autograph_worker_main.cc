@@ -76,7 +76,7 @@ StatusOr<std::shared_ptr<grpc::Channel>> Connect(const Flags& flags) {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // A ping finds a host that vanished without closing. The server accepts one each 20 s.
+  // A ping finds a host that vanished without closing. Older servers accept one each 20 s.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   return MakeChannel(flags.server, flags.channel, arguments);

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/server_interceptor.h>
 
+#include <string>
 #include <string_view>
 
 namespace ag {
@@ -19,14 +20,19 @@ constexpr std::string_view kHealth = "/grpc.health.", kReflection = "/grpc.refle
 // no thread and take no place.
 class PlaceOfCall final : public Interceptor {
  public:
-  PlaceOfCall(Places& calls, FailureGuard& failures, ServerRpcInfo& call)
+  PlaceOfCall(Places& calls, FailureGuard& failures, FloodGuard& floods, ServerRpcInfo& call)
       : calls_(calls),
         failures_(failures),
+        floods_(floods),
         call_(call),
         begin_(std::string_view(call.method()).starts_with(kReflection)
                    ? InterceptionHookPoints::POST_RECV_INITIAL_METADATA
                    : InterceptionHookPoints::PRE_SEND_STATUS),
         takes_place_(!std::string_view(call.method()).starts_with(kHealth)) {}
+
+  ~PlaceOfCall() override {
+    if (!peer_.empty()) floods_.EndCall(peer_);
+  }
 
   void Intercept(InterceptorBatchMethods* methods) override {
     Count(*methods);
@@ -47,17 +53,21 @@ class PlaceOfCall final : public Interceptor {
   // A client that sends no message, or is not there for the answer, has reset its call. (A context
   // must not be asked in a hook whether it is cancelled: gRPC waits for its end then, twice.)
   void Count(InterceptorBatchMethods& methods) {
+    if (methods.QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) {
+      peer_ = call_.server_context()->peer();
+      floods_.BeginCall(peer_);
+    }
     if (methods.QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE)) {
       has_message_ |= methods.GetRecvMessage() != nullptr;
+      floods_.CountMessage(peer_);
     }
     if (methods.QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) &&
         !methods.GetSendStatus().ok()) {
-      const std::string peer = call_.server_context()->peer();
-      has_message_ ? failures_.CountError(peer) : failures_.CountReset(peer);
+      has_message_ ? failures_.CountError(peer_) : failures_.CountReset(peer_);
     }
     if (methods.QueryInterceptionHookPoint(InterceptionHookPoints::POST_SEND_MESSAGE) &&
         !methods.GetSendMessageStatus()) {
-      failures_.CountReset(call_.server_context()->peer());
+      failures_.CountReset(peer_);
     }
   }
   void Enter() {
@@ -68,31 +78,35 @@ class PlaceOfCall final : public Interceptor {
 
   Places& calls_;
   FailureGuard& failures_;
+  FloodGuard& floods_;
   ServerRpcInfo& call_;
   const InterceptionHookPoints begin_;
   const bool takes_place_;
+  std::string peer_;
   std::unique_ptr<Places::Place> place_;
   bool has_message_ = false, is_over_ = false;
 };
 
 class PlacesOfCalls final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  PlacesOfCalls(Places& calls, FailureGuard& failures) : calls_(calls), failures_(failures) {}
+  PlacesOfCalls(Places& calls, FailureGuard& failures, FloodGuard& floods)
+      : calls_(calls), failures_(failures), floods_(floods) {}
 
   Interceptor* CreateServerInterceptor(ServerRpcInfo* call) override {
-    return new PlaceOfCall(calls_, failures_, *call);
+    return new PlaceOfCall(calls_, failures_, floods_, *call);
   }
 
  private:
   Places& calls_;
   FailureGuard& failures_;
+  FloodGuard& floods_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallPlaces(
-    Places& calls, FailureGuard& failures) {
-  return std::make_unique<PlacesOfCalls>(calls, failures);
+    Places& calls, FailureGuard& failures, FloodGuard& floods) {
+  return std::make_unique<PlacesOfCalls>(calls, failures, floods);
 }
 
 }  // namespace ag

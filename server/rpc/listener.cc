@@ -35,10 +35,10 @@ constexpr int kReserve = 384;  // Descriptors for everything else.
 constexpr int kConnectionsMin = 16, kConnectionsMax = 10'000;
 constexpr Nanos kCountEvery = std::chrono::milliseconds(100);
 constexpr int kPauseMs = 50;                 // After an accept that failed for want of descriptors.
-constexpr int kLookMs = 100;                 // At the memory.
-constexpr uint64_t kMuchReceived = 2 << 10;  // In that time.
-// tcp_info::tcpi_bytes_received of linux/tcp.h, which glibc's netinet/tcp.h lacks.
-constexpr size_t kBytesReceivedAt = 128;
+constexpr int kLookMs = 100, kOftenMs = 20;  // At what connections have sent.
+// tcp_info::tcpi_bytes_acked and tcpi_bytes_received of linux/tcp.h, which glibc's netinet/tcp.h
+// lacks: two numbers of 64 bits.
+constexpr size_t kBytesAt = 120;
 
 // The socket's own or its peer's address as text without the port; "" when there is none.
 std::string HostOf(const sockaddr_storage& address) {
@@ -87,15 +87,18 @@ std::string NameOf(const sockaddr_storage& peer) {
   return "";
 }
 
-// The bytes that a TCP connection has received; 0 where the kernel does not say.
-uint64_t BytesReceived(int fd) {
+// What passed over a TCP connection so far; zeros where the kernel does not say.
+FloodGuard::Seen Look(int fd, const sockaddr_storage& peer) {
+  FloodGuard::Seen seen{.peer = NameOf(peer)};
   char info[256] = {};
   socklen_t size = sizeof(info);
-  uint64_t bytes = 0;
-  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &size) != 0) return 0;
-  if (size < kBytesReceivedAt + sizeof(bytes)) return 0;
-  std::memcpy(&bytes, info + kBytesReceivedAt, sizeof(bytes));
-  return bytes;
+  uint64_t bytes[2] = {};
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &size) != 0) return seen;
+  if (size < kBytesAt + sizeof(bytes)) return seen;
+  std::memcpy(bytes, info + kBytesAt, sizeof(bytes));
+  seen.taken = bytes[0];
+  seen.received = bytes[1];
+  return seen;
 }
 
 // gRPC owns the descriptor: it is disconnected, not closed.
@@ -130,9 +133,10 @@ int ConnectionsFor(int64_t descriptors_max) {
 }
 
 StatusOr<std::unique_ptr<Listener>> Listener::Bind(const std::string& address,
-                                                   const ConnectionLimits& limits) {
+                                                   const ConnectionLimits& limits,
+                                                   FloodGuard& floods) {
   if (!CheckListenAddress(address).ok()) return ListenError(address);
-  std::unique_ptr<Listener> listener(new Listener);
+  std::unique_ptr<Listener> listener(new Listener(floods));
   listener->limits_ = limits;
   if (limits.in_all == 0) listener->limits_.in_all = ConnectionsFor(DescriptorsMax());
   if (limits.per_host == 0) listener->limits_.per_host = (listener->limits_.in_all + 1) / 2;
@@ -211,7 +215,7 @@ Listener::~Listener() { Stop(); }
 
 void Listener::Start(ExternalConnectionAcceptor& acceptor) {
   thread_ = std::thread([this, &acceptor] { Main(acceptor); });
-  memory_thread_ = std::thread([this] { WatchMemory(); });
+  watch_thread_ = std::thread([this] { WatchConnections(); });
 }
 
 void Listener::Stop() {
@@ -219,7 +223,7 @@ void Listener::Stop() {
     const uint64_t one = 1;
     AG_CHECK(::write(wake_.get(), &one, sizeof(one)) == sizeof(one));
     thread_.join();
-    memory_thread_.join();
+    watch_thread_.join();
   }
   if (!unix_path_.empty() && !sockets_.empty()) ::unlink(unix_path_.c_str());
   sockets_.clear();
@@ -252,7 +256,10 @@ void Listener::AcceptAll(int socket, ExternalConnectionAcceptor& acceptor) {
     ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.listener_fd = socket;
     parameters.fd = connection.release();
+    handed_over_since_ = RealClock().Now();
+    handed_over_ = parameters.fd;
     acceptor.HandleNewConnection(&parameters);
+    handed_over_ = -1;
   }
 }
 
@@ -308,29 +315,36 @@ void Listener::EndConnection(const std::string& peer) {
 
 // A thread of its own: one that hands a connection to gRPC also works for it, for as long as there
 // is something to read.
-void Listener::WatchMemory() {
+void Listener::WatchConnections() {
   pollfd wake{wake_.get(), POLLIN, 0};
-  while (::poll(&wake, 1, kLookMs) <= 0) LookAtMemory();
+  while (::poll(&wake, 1, floods_.suspects() ? kOftenMs : kLookMs) <= 0) {
+    LookAtMemory();
+    EndFloods();
+  }
 }
 
 void Listener::LookAtMemory() {
-  const bool was_full = memory_is_full_;
   const int64_t bytes = OwnBytes();
-  memory_is_full_ = bytes > limits_.memory_max;
-  std::map<std::string, uint64_t> before;
-  before.swap(received_);
-  if (!memory_is_full_) return;
-  if (!was_full) {
-    LogWarn("{} MiB of memory are used: connections that send much are ended", bytes >> 20);
-  }
+  const bool was_full = memory_is_full_.exchange(bytes > limits_.memory_max);
+  if (!memory_is_full_ || was_full) return;
+  LogWarn("{} MiB of memory are used: connections that send much are ended", bytes >> 20);
+}
+
+void Listener::EndFloods() {
+  std::vector<int> fds;
+  std::vector<FloodGuard::Seen> open;
+  // gRPC may have closed the descriptor and another connection got it: it is held as long, at most.
+  const int held = handed_over_;
+  const Nanos holds = RealClock().Now() - handed_over_since_.load();
   ForEachOpen([&](int fd, const sockaddr_storage& peer) {
-    const std::string name = NameOf(peer);
-    const uint64_t received = BytesReceived(fd);
-    const auto known = before.find(name);
-    if (name.empty()) return;
-    if (known != before.end() && received - known->second >= kMuchReceived) return Disconnect(fd);
-    received_[name] = received;
+    fds.push_back(fd);
+    open.push_back(Look(fd, peer));
+    if (fd == held) open.back().holds_acceptor = holds;
   });
+  const std::vector<bool> floods = floods_.Look(open, memory_is_full_);
+  for (size_t i = 0; i < fds.size(); ++i) {
+    if (floods[i]) Disconnect(fds[i]);
+  }
 }
 
 }  // namespace ag

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/handle.h"
 #include "base/status.h"
+#include "server/rpc/flood_guard.h"
 
 struct sockaddr_storage;
 namespace grpc::experimental {
@@ -26,8 +27,8 @@ struct ConnectionLimits {
   int in_all = 0;    // 0: what the limit of descriptors leaves (ConnectionsFor).
   int per_host = 0;  // From one address; 0: half of `in_all`.
   // While the process's memory, without mapped files, is above this, no connection is accepted, and
-  // those that send much are ended: gRPC 1.51 has no bound on calls that were begun and reset
-  // (CVE-2023-44487).
+  // those that send much are ended (FloodGuard): gRPC 1.51 has no bound on calls that were begun
+  // and reset (CVE-2023-44487).
   int64_t memory_max = int64_t{1} << 30;
 };
 
@@ -37,9 +38,11 @@ int ConnectionsFor(int64_t descriptors_max);
 
 class Listener {
  public:
-  // Binds and listens at HOST:PORT or unix:PATH. Errors as ListenError.
+  // Binds and listens at HOST:PORT or unix:PATH. Errors as ListenError. The connections that
+  // `floods` tells are ended.
   static StatusOr<std::unique_ptr<Listener>> Bind(const std::string& address,
-                                                  const ConnectionLimits& limits);
+                                                  const ConnectionLimits& limits,
+                                                  FloodGuard& floods);
   ~Listener();  // Calls Stop.
 
   int port() const { return port_; }  // 0 for unix:PATH.
@@ -55,14 +58,15 @@ class Listener {
   void EndConnection(const std::string& peer);
 
  private:
-  Listener() = default;
+  explicit Listener(FloodGuard& floods) : floods_(floods) {}
   Status BindTcp(const std::string& host, int port);
   Status BindUnix(const std::string& path);
   void Main(grpc::experimental::ExternalConnectionAcceptor& acceptor);
   void AcceptAll(int socket, grpc::experimental::ExternalConnectionAcceptor& acceptor);
   bool HasRoomFor(int connection);
-  void WatchMemory();
+  void WatchConnections();
   void LookAtMemory();
+  void EndFloods();
   void ForEachOpen(const std::function<void(int fd, const sockaddr_storage& peer)>& what) const;
   void CountOpen();
 
@@ -78,9 +82,11 @@ class Listener {
   int open_in_all_ = 0;
   Nanos counted_{0};
 
+  FloodGuard& floods_;
+  std::atomic<int> handed_over_ = -1;  // The descriptor that gRPC is being given.
+  std::atomic<Nanos> handed_over_since_{};
   std::atomic<bool> memory_is_full_ = false;
-  std::map<std::string, uint64_t> received_;  // Bytes, by peer, while the memory is full.
-  std::thread memory_thread_;
+  std::thread watch_thread_;
 };
 
 }  // namespace ag

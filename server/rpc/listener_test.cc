@@ -30,6 +30,14 @@ class Keeper : public grpc::experimental::ExternalConnectionAcceptor {
     MutexLock lock(mutex_);
     return kept_.size();
   }
+  void ReadAll() {
+    MutexLock lock(mutex_);
+    std::string bytes(1 << 20, 0);
+    for (const Fd& fd : kept_) {
+      while (::recv(fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+      }
+    }
+  }
   void CloseAll() {
     MutexLock lock(mutex_);
     kept_.clear();
@@ -61,7 +69,8 @@ bool IsClosed(const Fd& fd) {
 
 TEST(Listener, ConnectionsAreBoundedAndComeBack) {
   Keeper keeper;
-  const auto listener = *Listener::Bind("127.0.0.1:0", {.in_all = 20, .per_host = 5});
+  FloodGuard floods(RealClock(), 1 << 20);
+  const auto listener = *Listener::Bind("127.0.0.1:0", {.in_all = 20, .per_host = 5}, floods);
   listener->Start(keeper);
   std::vector<Fd> clients;
   for (int i = 0; i < 5; ++i) clients.push_back(ConnectTo(listener->port()));
@@ -80,10 +89,12 @@ TEST(Listener, ConnectionsAreBoundedAndComeBack) {
 TEST(Listener, WhoSendsMuchIsEndedWhileTheMemoryIsFull) {
   constexpr int64_t kMebibyte = 1 << 20;
   Keeper keeper;
+  FloodGuard floods(RealClock(), 1 << 20);
   const std::string statm = *ReadFile("/proc/self/statm");
   const auto pages = Split(statm, ' ');
   const int64_t own = ::sysconf(_SC_PAGESIZE) * (*ParseInt(pages[1]) - *ParseInt(pages[2]));
-  const auto listener = *Listener::Bind("127.0.0.1:0", {.memory_max = own + 64 * kMebibyte});
+  const auto listener =
+      *Listener::Bind("127.0.0.1:0", {.memory_max = own + 64 * kMebibyte}, floods);
   listener->Start(keeper);
   const Fd sends = ConnectTo(listener->port()), waits = ConnectTo(listener->port());
   EXPECT_TRUE(Eventually([&] { return keeper.size() == 2; }));
@@ -100,9 +111,27 @@ TEST(Listener, WhoSendsMuchIsEndedWhileTheMemoryIsFull) {
   EXPECT_FALSE(IsClosed(ConnectTo(listener->port())));
 }
 
+TEST(Listener, WhoSendsMuchAndAsksNothingIsEnded) {
+  Keeper keeper;
+  FloodGuard floods(RealClock(), 1 << 20);
+  const auto listener = *Listener::Bind("127.0.0.1:0", {}, floods);
+  listener->Start(keeper);
+  const Fd sends = ConnectTo(listener->port()), waits = ConnectTo(listener->port());
+  EXPECT_TRUE(Eventually([&] { return keeper.size() == 2; }));
+  EXPECT_TRUE(Eventually([&] {
+    keeper.ReadAll();
+    const std::string bytes(1 << 20, 'x');
+    return ::send(sends.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
+           errno != EAGAIN;
+  }));
+  EXPECT_FALSE(IsClosed(waits));
+  EXPECT_FALSE(IsClosed(ConnectTo(listener->port()))) << "others are accepted";
+}
+
 TEST(Listener, TakesNothingOnceItIsStopped) {
   Keeper keeper;
-  const auto listener = *Listener::Bind("127.0.0.1:0", {});
+  FloodGuard floods(RealClock(), 1 << 20);
+  const auto listener = *Listener::Bind("127.0.0.1:0", {}, floods);
   listener->Start(keeper);
   const Fd client = ConnectTo(listener->port());
   EXPECT_TRUE(Eventually([&] { return keeper.size() == 1; }));

@@ -24,7 +24,7 @@ from .report import Result, parse_report
 SERVER_VARIABLE = "AUTOGRAPH_SERVER"
 
 # The settings of the C++ client: it finds a dead server, and a restarted one, within a second. A
-# ping finds a host that vanished without closing; the server accepts one each 20 s.
+# ping finds a host that vanished without closing; older servers accept one each 20 s.
 CHANNEL_OPTIONS: List[Tuple[str, Union[int, str]]] = [
     ("grpc.max_receive_message_length", 16 << 20),
     ("grpc.initial_reconnect_backoff_ms", 100),
