@@ -152,11 +152,12 @@ StatusOr<std::vector<std::string>> ConvolutionNames(const GroupContext& context)
     return OkStatus();
   });
   AG_TRY(status);
-  if (CheckWinograd(context).ok()) {
+  if (CheckWinograd(context, kSmallWinogradName).ok()) names.emplace_back(kSmallWinogradName);
+  if (CheckWinograd(context, kWinogradName).ok()) {
     // With AVX-512 it took 0.46 to 0.89 of the time of oneDNN's own on all 51 convolutions of
     // SqueezeNet, ResNet-50 and Inception-v3 that have both, and its weights have one form whatever
     // the sizes.
-    const bool packs = PacksHeldWeights(context);
+    const bool packs = PacksHeldWeights(context, kWinogradName);
     names.insert(packs ? names.end() : names.begin(), std::string(kWinogradName));
   }
   if (names.empty()) return Err(StatusCode::kUnimplemented, "conv: oneDNN has no kernel for it");
@@ -264,7 +265,7 @@ class Convolution : public CallKernel {
 StatusOr<std::unique_ptr<Kernel>> MakeConvolution(const GroupContext& context,
                                                   const std::string& name, size_t* done) {
   AG_TRY(CheckConvolution(context));
-  if (name == kWinogradName) return MakeWinograd(context, done);
+  if (name == kWinogradName || name == kSmallWinogradName) return MakeWinograd(context, name, done);
   return Prepared<Convolution>("conv", context, name, done);
 }
 

@@ -16,13 +16,17 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // With fewer tiles the products are bound by reading the weights.
 constexpr int64_t kTilesMin = 6;
+// With more tiles of 4x4 outputs than this they are bound by computing, of which small tiles need
+// 1.8 times as much: two cores read one number in the time of some 40 products.
+constexpr int64_t kTilesMaxOfSmall = 40;
 constexpr int64_t kChannelsMin = 16;
 
-// Floats between the points of a transformed tile beyond its own: without them the stores of the 36
+// Floats between the points of a transformed tile beyond its own: without them the stores of the
 // points of wide tiles would fall into the same few sets of the cache.
 constexpr int64_t kStepPadding = 16;
 
 struct WinogradProblem {
+  WinogradTile tile;
   WinogradImage in, out;
   int64_t images = 0;
   int64_t channels = 0, results = 0;  // Without padding.
@@ -45,11 +49,13 @@ WinogradImage ImageOf(const Shape& shape, Layout layout) {
   return image;
 }
 
-WinogradProblem WinogradProblemOf(const GroupContext& context) {
+WinogradTile TileOf(std::string_view name) { return {name == kSmallWinogradName ? 2 : 4}; }
+
+WinogradProblem WinogradProblemOf(const GroupContext& context, const WinogradTile& tile) {
   const Node& node = context.node(0);
   const Shape &x = context.graph.type(node.inputs[0]).shape, &y = node.outputs[0].shape;
   const Ints& pads = node.IntList("pads");
-  WinogradProblem p;
+  WinogradProblem p{.tile = tile};
   p.in = ImageOf(x, context.group.inputs[context.InputOf(node.inputs[0])].layout);
   p.out = ImageOf(y, context.group.outputs[0].layout);
   p.images = x[0];
@@ -57,8 +63,8 @@ WinogradProblem WinogradProblemOf(const GroupContext& context) {
   p.results = y[1];
   p.pad_y = pads[0];
   p.pad_x = pads[1];
-  p.rows = (y[2] + kWinogradTile - 1) / kWinogradTile;
-  p.columns = (y[3] + kWinogradTile - 1) / kWinogradTile;
+  p.rows = (y[2] + tile.outputs - 1) / tile.outputs;
+  p.columns = (y[3] + tile.outputs - 1) / tile.outputs;
   return p;
 }
 
@@ -72,7 +78,7 @@ const WinogradLoops* LoopsFor(const WinogradProblem& p) {
   for (const std::string_view set : {"avx512", "avx2", "sse41"}) {
     if (set == "avx512" && isa != "avx512") continue;
     if (set == "avx2" && isa == "sse41") continue;
-    const WinogradLoops& loops = WinogradLoopsFor(set);
+    const WinogradLoops& loops = WinogradLoopsFor(set, p.tile.outputs);
     if (fit(loops)) return &loops;
   }
   return nullptr;
@@ -81,7 +87,7 @@ const WinogradLoops* LoopsFor(const WinogradProblem& p) {
 // The form of packed weights: by point, panel, channel. No primitive of oneDNN has it.
 Desc FormOf(const WinogradProblem& p, const WinogradLoops& loops) {
   const int64_t width = loops.vectors * loops.lanes;
-  return PlainDesc({kWinogradPoints, (p.out.channels + width - 1) / width, p.channels, width});
+  return PlainDesc({p.tile.points(), (p.out.channels + width - 1) / width, p.channels, width});
 }
 
 Desc GivenForm(const WinogradProblem& p) { return PlainDesc({p.results, p.channels, 3, 3}); }
@@ -138,7 +144,7 @@ Fused FusedOf(const GroupContext& context) {
 
 class WinogradTiles : public Kernel {
  public:
-  Status Prepare(const GroupContext& context, size_t* done);
+  Status Prepare(const GroupContext& context, const WinogradTile& tile, size_t* done);
   Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override;
   size_t scratch_bytes() const override {
     const int64_t areas = by_chunks_ ? cores_ : 1;
@@ -158,12 +164,13 @@ class WinogradTiles : public Kernel {
 
   int64_t InStep() const { return area_tiles_ * p_.in.channels + kStepPadding; }
   int64_t OutStep() const { return area_tiles_ * p_.out.channels + kStepPadding; }
-  int64_t AreaFloats() const { return kWinogradPoints * (InStep() + OutStep()); }
+  int64_t Points() const { return p_.tile.points(); }
+  int64_t AreaFloats() const { return Points() * (InStep() + OutStep()); }
   int64_t PanelWidth() const { return loops_->vectors * loops_->lanes; }
   int64_t Panels() const { return (p_.out.channels + PanelWidth() - 1) / PanelWidth(); }
   Area AreaAt(std::byte* scratch, int64_t index) const {
     float* begin = reinterpret_cast<float*>(scratch) + index * AreaFloats();
-    return {begin, begin + kWinogradPoints * InStep()};
+    return {begin, begin + Points() * InStep()};
   }
 
   void Divide();
@@ -187,8 +194,8 @@ class WinogradTiles : public Kernel {
   AlignedBuffer bias_;                            // By channel in memory.
 };
 
-Status WinogradTiles::Prepare(const GroupContext& context, size_t* done) {
-  p_ = WinogradProblemOf(context);
+Status WinogradTiles::Prepare(const GroupContext& context, const WinogradTile& tile, size_t* done) {
+  p_ = WinogradProblemOf(context, tile);
   loops_ = LoopsFor(p_);
   fused_ = FusedOf(context);
   cores_ = context.cores;
@@ -202,7 +209,7 @@ Status WinogradTiles::Prepare(const GroupContext& context, size_t* done) {
 // chunks grow with the weights. Measured on one core of a Zen 3 (512 KiB of L2): 12 to 48 tiles a
 // chunk take the same time within 5 % from 64 to 64 and from 128 to 128 channels.
 void WinogradTiles::Divide() {
-  const int64_t weights_bytes = kWinogradPoints * p_.channels * p_.out.channels * 4;
+  const int64_t weights_bytes = Points() * p_.channels * p_.out.channels * 4;
   int64_t chunk = 2 * loops_->rows;
   while (chunk < 8 * loops_->rows && weights_bytes > chunk * (int64_t{1} << 17)) chunk *= 2;
   const int64_t tiles = p_.tiles();
@@ -215,20 +222,20 @@ void WinogradTiles::Divide() {
   }
 }
 
-// Writes the 36 points of one filter to their places.
+// Writes the points of one filter to their places.
 void WinogradTiles::PackPoint(const float* w, int64_t result, int64_t channel, float* to) const {
-  double points[kWinogradPoints];
-  TransformWinogradFilter(w, points);
+  double points[kWinogradPointsMax];
+  TransformWinogradFilter(p_.tile, w, points);
   const int64_t panel = result / PanelWidth(), begin = panel * PanelWidth();
   const int64_t width = std::min(PanelWidth(), p_.out.channels - begin);
   float* at = to + begin * p_.channels + channel * width + (result - begin);
-  for (int64_t point = 0; point < kWinogradPoints; ++point) {
+  for (int64_t point = 0; point < Points(); ++point) {
     at[point * p_.channels * p_.out.channels] = static_cast<float>(points[point]);
   }
 }
 
 StatusOr<AlignedBuffer> WinogradTiles::PackWeights(const Tensor& weights) const {
-  const int64_t floats = kWinogradPoints * p_.channels * p_.out.channels;
+  const int64_t floats = Points() * p_.channels * p_.out.channels;
   AG_LET(AlignedBuffer packed, AlignedBuffer::Make(static_cast<size_t>(floats) * sizeof(float)));
   const float* w = weights.As<float>().data();
   ParallelFor(cores_, p_.channels, 1, [&](int64_t begin, int64_t end, int) {
@@ -268,8 +275,9 @@ void WinogradTiles::TransformInputs(const float* x, const Area& area, const Tile
   for (int64_t t = tiles.begin; t < tiles.end; ++t) {
     const int64_t row = t % of_image / p_.columns, column = t % p_.columns;
     const float* image = x + t / of_image * WinogradProblem::Floats(p_.in);
-    loops_->input(p_.in, image, row * kWinogradTile - p_.pad_y, column * kWinogradTile - p_.pad_x,
-                  area.in + (t - first) * p_.in.channels, InStep());
+    loops_->input(p_.in, image, row * p_.tile.outputs - p_.pad_y,
+                  column * p_.tile.outputs - p_.pad_x, area.in + (t - first) * p_.in.channels,
+                  InStep());
   }
 }
 
@@ -294,7 +302,7 @@ void WinogradTiles::TransformOutputs(const Area& area, const Tiles& tiles, int64
     WinogradTail of_image_tail = tail;
     if (tail.residual != nullptr) of_image_tail.residual += image;
     loops_->output(p_.out, area.out + (t - first) * p_.out.channels, OutStep(), of_image_tail,
-                   row * kWinogradTile, column * kWinogradTile, y + image);
+                   row * p_.tile.outputs, column * p_.tile.outputs, y + image);
   }
 }
 
@@ -303,7 +311,7 @@ Status WinogradTiles::Run(const RunContext& context, Inputs inputs, Outputs outp
   auto* y = static_cast<float*>(outputs[0]);
   WinogradTail tail{.bias = bias_.As<float>(), .low = fused_.low, .high = fused_.high};
   if (fused_.residual >= 0) tail.residual = static_cast<const float*>(inputs[fused_.residual]);
-  const int64_t tiles = p_.tiles(), units = kWinogradPoints * Panels();
+  const int64_t tiles = p_.tiles(), units = Points() * Panels();
   if (by_chunks_) {
     ParallelFor(cores_, chunks_, 1, [&](int64_t begin, int64_t end, int worker) {
       const Area area = AreaAt(context.scratch, worker);
@@ -332,46 +340,51 @@ bool AllAre(const Ints& values, int64_t wanted) {
   return std::ranges::all_of(values, [wanted](int64_t v) { return v == wanted; });
 }
 
-Status Lacks(const Node& node, std::string_view what) {
-  return Err(StatusCode::kUnimplemented, "conv: {} has no {}: {}", node.outputs[0].ToString(),
-             kWinogradName, what);
+Status Lacks(const Node& node, std::string_view name, std::string_view what) {
+  return Err(StatusCode::kUnimplemented, "conv: {} has no {}: {}", node.outputs[0].ToString(), name,
+             what);
 }
 
 }  // namespace
 
-Status CheckWinograd(const GroupContext& context) {
+Status CheckWinograd(const GroupContext& context, std::string_view name) {
   const Node& node = context.node(0);
   const Shape& w = context.graph.type(node.inputs[1]).shape;
   const Ints& pads = node.IntList("pads");
   if (w.size() != 4 || w[2] != 3 || w[3] != 3 || node.Int("group") != 1 ||
       !AllAre(node.IntList("strides"), 1) || !AllAre(node.IntList("dilations"), 1)) {
-    return Lacks(node, "not 3x3 taps, stride 1 and one group");
+    return Lacks(node, name, "not 3x3 taps, stride 1 and one group");
   }
   if (context.InputOf(node.inputs[1]) >= 0 || context.InputOf(node.inputs[2]) >= 0) {
-    return Lacks(node, "weights and bias are no constants");
+    return Lacks(node, name, "weights and bias are no constants");
   }
   if (std::ranges::any_of(pads, [](int64_t pad) { return pad < 0; })) {
-    return Lacks(node, "negative pads");
+    return Lacks(node, name, "negative pads");
   }
-  const WinogradProblem p = WinogradProblemOf(context);
+  const WinogradProblem p = WinogradProblemOf(context, TileOf(name));
+  if (name == kSmallWinogradName &&
+      WinogradProblemOf(context, TileOf(kWinogradName)).tiles() > kTilesMaxOfSmall) {
+    return Lacks(node, name, "so many tiles that larger ones are better");
+  }
   if (p.tiles() < kTilesMin || p.channels < kChannelsMin || p.results < kChannelsMin) {
-    return Lacks(node, "too few tiles or channels");
+    return Lacks(node, name, "too few tiles or channels");
   }
-  if (LoopsFor(p) == nullptr) return Lacks(node, "channels do not lie in whole vectors");
+  if (LoopsFor(p) == nullptr) return Lacks(node, name, "channels do not lie in whole vectors");
   return OkStatus();
 }
 
-bool PacksHeldWeights(const GroupContext& context) {
-  const WinogradProblem p = WinogradProblemOf(context);
+bool PacksHeldWeights(const GroupContext& context, std::string_view name) {
+  const WinogradProblem p = WinogradProblemOf(context, TileOf(name));
   const Edge weights = context.node(0).inputs[1];
   const Desc given = GivenForm(p);
   return !HeldForms(context, weights, given).empty() &&
          HeldForms(context, weights, given, FormOf(p, *LoopsFor(p)).dims()).empty();
 }
 
-StatusOr<std::unique_ptr<Kernel>> MakeWinograd(const GroupContext& context, size_t* done) {
+StatusOr<std::unique_ptr<Kernel>> MakeWinograd(const GroupContext& context, std::string_view name,
+                                               size_t* done) {
   auto kernel = std::make_unique<WinogradTiles>();
-  AG_TRY(kernel->Prepare(context, done));
+  AG_TRY(kernel->Prepare(context, TileOf(name), done));
   return kernel;
 }
 

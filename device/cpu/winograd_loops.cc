@@ -24,6 +24,14 @@ AG_INLINE void InputColumn(const V (&d)[6], V (&to)[6]) {
   to[5] = 4.0f * d[1] - 5.0f * d[3] + d[5];
 }
 
+template <class V>
+AG_INLINE void InputColumn(const V (&d)[4], V (&to)[4]) {
+  to[0] = d[0] - d[2];
+  to[1] = d[1] + d[2];
+  to[2] = d[2] - d[1];
+  to[3] = d[1] - d[3];
+}
+
 // One column of the transform back: to = A^T from.
 template <class V>
 AG_INLINE void OutputColumn(const V (&m)[6], V (&to)[4]) {
@@ -35,27 +43,33 @@ AG_INLINE void OutputColumn(const V (&m)[6], V (&to)[4]) {
   to[3] = b + 8.0f * d + m[5];
 }
 
-template <int64_t lanes>
+template <class V>
+AG_INLINE void OutputColumn(const V (&m)[4], V (&to)[2]) {
+  to[0] = m[0] + m[1] + m[2];
+  to[1] = m[1] - m[2] - m[3];
+}
+
+template <int64_t lanes, int kIn>
 AG_INLINE void InputOf(const WinogradImage& image, const float* from, int64_t y, int64_t x,
                        float* to, int64_t step) {
   using V = typename Lanes<lanes>::Vector;
   using U = typename Lanes<lanes>::Loose;
-  const bool inside = y >= 0 && x >= 0 && y + 6 <= image.height && x + 6 <= image.width;
-  const float* pixels[6][6];  // Null: outside.
-  for (int64_t i = 0; i < 6; ++i) {
-    for (int64_t j = 0; j < 6; ++j) {
+  const bool inside = y >= 0 && x >= 0 && y + kIn <= image.height && x + kIn <= image.width;
+  const float* pixels[kIn][kIn];  // Null: outside.
+  for (int64_t i = 0; i < kIn; ++i) {
+    for (int64_t j = 0; j < kIn; ++j) {
       const bool in = y + i >= 0 && y + i < image.height && x + j >= 0 && x + j < image.width;
       pixels[i][j] = in ? from + ((y + i) * image.width + x + j) * image.pixel : nullptr;
     }
   }
   for (int64_t c = 0; c < image.channels; c += lanes) {
     const int64_t channel = image.Channel(c);
-    V half[6][6];
+    V half[kIn][kIn];
 #pragma GCC unroll 6
-    for (int j = 0; j < 6; ++j) {
-      V d[6], column[6];
+    for (int j = 0; j < kIn; ++j) {
+      V d[kIn], column[kIn];
 #pragma GCC unroll 6
-      for (int i = 0; i < 6; ++i) {
+      for (int i = 0; i < kIn; ++i) {
         if (inside || pixels[i][j] != nullptr) {
           LoadLoose<U>(pixels[i][j] + channel, &d[i]);
         } else {
@@ -64,14 +78,14 @@ AG_INLINE void InputOf(const WinogradImage& image, const float* from, int64_t y,
       }
       InputColumn(d, column);
 #pragma GCC unroll 6
-      for (int i = 0; i < 6; ++i) half[i][j] = column[i];
+      for (int i = 0; i < kIn; ++i) half[i][j] = column[i];
     }
 #pragma GCC unroll 6
-    for (int i = 0; i < 6; ++i) {
-      V row[6];
+    for (int i = 0; i < kIn; ++i) {
+      V row[kIn];
       InputColumn(half[i], row);
 #pragma GCC unroll 6
-      for (int j = 0; j < 6; ++j) *reinterpret_cast<U*>(to + (i * 6 + j) * step + c) = row[j];
+      for (int j = 0; j < kIn; ++j) *reinterpret_cast<U*>(to + (i * kIn + j) * step + c) = row[j];
     }
   }
 }
@@ -127,33 +141,34 @@ AG_INLINE void ProductsOf(const float* in, int64_t in_step, const float* panel, 
   }
 }
 
-template <int64_t lanes>
+template <int64_t lanes, int kIn>
 AG_INLINE void OutputOf(const WinogradImage& image, const float* from, int64_t step,
                         const WinogradTail& tail, int64_t y, int64_t x, float* to) {
   using V = typename Lanes<lanes>::Vector;
   using U = typename Lanes<lanes>::Loose;
+  constexpr int kOut = kIn - 2;
   const int64_t height = image.height - y, width = image.width - x;  // Of what is inside.
   for (int64_t c = 0; c < image.channels; c += lanes) {
-    V half[4][6];
+    V half[kOut][kIn];
 #pragma GCC unroll 6
-    for (int j = 0; j < 6; ++j) {
-      V m[6], column[4];
+    for (int j = 0; j < kIn; ++j) {
+      V m[kIn], column[kOut];
 #pragma GCC unroll 6
-      for (int i = 0; i < 6; ++i) LoadLoose<U>(from + (i * 6 + j) * step + c, &m[i]);
+      for (int i = 0; i < kIn; ++i) LoadLoose<U>(from + (i * kIn + j) * step + c, &m[i]);
       OutputColumn(m, column);
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) half[i][j] = column[i];
+      for (int i = 0; i < kOut; ++i) half[i][j] = column[i];
     }
     V bias;
     LoadLoose<U>(tail.bias + c, &bias);
     const V low = V{} + tail.low, high = V{} + tail.high;
     const int64_t first = (y * image.width + x) * image.pixel + image.Channel(c);
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      V row[4];
+    for (int i = 0; i < kOut; ++i) {
+      V row[kOut];
       OutputColumn(half[i], row);
 #pragma GCC unroll 4
-      for (int j = 0; j < 4; ++j) {
+      for (int j = 0; j < kOut; ++j) {
         if (i >= height || j >= width) continue;
         const int64_t at = first + (i * image.width + j) * image.pixel;
         V value = row[j] + bias;
@@ -170,10 +185,10 @@ AG_INLINE void OutputOf(const WinogradImage& image, const float* from, int64_t s
   }
 }
 
-#define AG_WINOGRAD_LOOPS(name, lanes, rows, vectors, mark)                                       \
+#define AG_WINOGRAD_LOOPS(name, inputs, lanes, rows, vectors, mark)                               \
   mark void Input##name(const WinogradImage& image, const float* from, int64_t y, int64_t x,      \
                         float* to, int64_t step) {                                                \
-    InputOf<lanes>(image, from, y, x, to, step);                                                  \
+    InputOf<lanes, inputs>(image, from, y, x, to, step);                                          \
   }                                                                                               \
   mark void Products##name(const float* in, int64_t in_step, const float* panel, int64_t k,       \
                            int64_t panel_vectors, int64_t count, float* out, int64_t out_step) {  \
@@ -181,37 +196,47 @@ AG_INLINE void OutputOf(const WinogradImage& image, const float* from, int64_t s
   }                                                                                               \
   mark void Output##name(const WinogradImage& image, const float* from, int64_t step,             \
                          const WinogradTail& tail, int64_t y, int64_t x, float* to) {             \
-    OutputOf<lanes>(image, from, step, tail, y, x, to);                                           \
+    OutputOf<lanes, inputs>(image, from, step, tail, y, x, to);                                   \
   }                                                                                               \
-  constexpr WinogradLoops kWinograd##name{lanes,       rows,           vectors,                   \
-                                          Input##name, Products##name, Output##name};
+  constexpr WinogradLoops kWinograd##name{{inputs - 2}, lanes,          rows,        vectors,     \
+                                          Input##name,  Products##name, Output##name};
 
-AG_WINOGRAD_LOOPS(Avx512, 16, 8, 2, AG_AVX512)
-AG_WINOGRAD_LOOPS(Avx2, 8, 6, 2, AG_AVX2)
-AG_WINOGRAD_LOOPS(Sse, 4, 4, 2, )
+AG_WINOGRAD_LOOPS(Avx512, 6, 16, 8, 2, AG_AVX512)
+AG_WINOGRAD_LOOPS(Avx2, 6, 8, 6, 2, AG_AVX2)
+AG_WINOGRAD_LOOPS(Sse, 6, 4, 4, 2, )
+AG_WINOGRAD_LOOPS(SmallAvx512, 4, 16, 8, 2, AG_AVX512)
+AG_WINOGRAD_LOOPS(SmallAvx2, 4, 8, 6, 2, AG_AVX2)
+AG_WINOGRAD_LOOPS(SmallSse, 4, 4, 4, 2, )
 
 }  // namespace
 
-const WinogradLoops& WinogradLoopsFor(std::string_view isa) {
+const WinogradLoops& WinogradLoopsFor(std::string_view isa, int64_t outputs) {
+  if (outputs == 2) {
+    return ForInstructionSet(isa, kWinogradSmallAvx512, kWinogradSmallAvx2, kWinogradSmallSse);
+  }
   return ForInstructionSet(isa, kWinogradAvx512, kWinogradAvx2, kWinogradSse);
 }
 
-void TransformWinogradFilter(const float* w, double* to) {
-  constexpr double kG[6][3] = {{1.0 / 4, 0, 0},
-                               {-1.0 / 6, -1.0 / 6, -1.0 / 6},
-                               {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-                               {1.0 / 24, 1.0 / 12, 1.0 / 6},
-                               {1.0 / 24, -1.0 / 12, 1.0 / 6},
-                               {0, 0, 1}};
+void TransformWinogradFilter(const WinogradTile& tile, const float* w, double* to) {
+  using Row = double[3];
+  static constexpr Row kG4[6] = {{1.0 / 4, 0, 0},
+                                 {-1.0 / 6, -1.0 / 6, -1.0 / 6},
+                                 {-1.0 / 6, 1.0 / 6, -1.0 / 6},
+                                 {1.0 / 24, 1.0 / 12, 1.0 / 6},
+                                 {1.0 / 24, -1.0 / 12, 1.0 / 6},
+                                 {0, 0, 1}};
+  static constexpr Row kG2[4] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
+  const Row* g = tile.outputs == 2 ? kG2 : kG4;
+  const int64_t inputs = tile.inputs();
   double half[6][3];
-  for (int i = 0; i < 6; ++i) {
+  for (int64_t i = 0; i < inputs; ++i) {
     for (int j = 0; j < 3; ++j) {
-      half[i][j] = kG[i][0] * w[j] + kG[i][1] * w[3 + j] + kG[i][2] * w[6 + j];
+      half[i][j] = g[i][0] * w[j] + g[i][1] * w[3 + j] + g[i][2] * w[6 + j];
     }
   }
-  for (int i = 0; i < 6; ++i) {
-    for (int j = 0; j < 6; ++j) {
-      to[i * 6 + j] = half[i][0] * kG[j][0] + half[i][1] * kG[j][1] + half[i][2] * kG[j][2];
+  for (int64_t i = 0; i < inputs; ++i) {
+    for (int64_t j = 0; j < inputs; ++j) {
+      to[i * inputs + j] = half[i][0] * g[j][0] + half[i][1] * g[j][1] + half[i][2] * g[j][2];
     }
   }
 }

@@ -1,7 +1,8 @@
-// The inner loops of Winograd's convolution F(4x4, 3x3) (Lavin and Gray 2016, "Fast Algorithms for
-// Convolutional Neural Networks", section 4): a tile of 4x4 outputs needs 6x6 inputs, and after
-// transforms of both it takes 36 products in the place of 144. Written for each instruction set.
-// Pure functions.
+// The inner loops of Winograd's convolutions F(4x4, 3x3) and F(2x2, 3x3) (Lavin and Gray 2016,
+// "Fast Algorithms for Convolutional Neural Networks", sections 4.1 and 4.3): a tile of 4x4 outputs
+// needs 6x6 inputs, and after transforms of both it takes 36 products in the place of 144; one of
+// 2x2 takes 16 in the place of 36, with less than half of the transformed weights. Written for each
+// instruction set. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,13 @@
 
 namespace ag::cpu {
 
-inline constexpr int64_t kWinogradTile = 4;     // Outputs of a tile along each axis.
-inline constexpr int64_t kWinogradWindow = 6;   // Inputs of a tile along each axis.
-inline constexpr int64_t kWinogradPoints = 36;  // Of a transformed tile.
+// The sizes of a tile, along each axis.
+struct WinogradTile {
+  int64_t outputs = 4;
+  int64_t inputs() const { return outputs + 2; }
+  int64_t points() const { return inputs() * inputs(); }  // Of the transformed tile.
+};
+inline constexpr int64_t kWinogradPointsMax = 36;
 
 // Where the pixels of an image lie. Offsets and sizes are in floats.
 struct WinogradImage {
@@ -32,6 +37,7 @@ struct WinogradTail {
 };
 
 struct WinogradLoops {
+  WinogradTile tile;
   int64_t lanes = 1;    // Floats of a vector.
   int64_t rows = 1;     // Tiles whose products are computed together.
   int64_t vectors = 1;  // Vectors of a panel of weights; the last panel may have fewer.
@@ -49,10 +55,10 @@ struct WinogradLoops {
                  const WinogradTail& tail, int64_t y, int64_t x, float* to) = nullptr;
 };
 
-// Returns the loops for an instruction set of InstructionSet().
-const WinogradLoops& WinogradLoopsFor(std::string_view isa);
+// Returns the loops for an instruction set of InstructionSet() and tiles of 4x4 or 2x2 outputs.
+const WinogradLoops& WinogradLoopsFor(std::string_view isa, int64_t outputs);
 
-// Writes the transform of a filter of 3x3 taps, w[9], to to[36].
-void TransformWinogradFilter(const float* w, double* to);
+// Writes the transform of a filter of 3x3 taps, w[9], to to[tile.points()].
+void TransformWinogradFilter(const WinogradTile& tile, const float* w, double* to);
 
 }  // namespace ag::cpu

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "device/cpu/loops_testing.h"
@@ -31,22 +33,32 @@ double SumAt(const WinogradImage& image, const float* from, const float* taps, i
   return sum;
 }
 
+// Every instruction set with every size of tiles.
+std::vector<std::pair<std::string, int64_t>> Cases() {
+  std::vector<std::pair<std::string, int64_t>> cases;
+  for (const std::string& isa : UsableInstructionSets()) {
+    for (const int64_t outputs : {4, 2}) cases.emplace_back(isa, outputs);
+  }
+  return cases;
+}
+
 // A depthwise convolution by the transforms alone.
 TEST(WinogradLoops, TransformsThereAndBackAreAConvolution) {
-  for (const std::string& isa : UsableInstructionSets()) {
-    const WinogradLoops& loops = WinogradLoopsFor(isa);
+  for (const auto& [isa, outputs] : Cases()) {
+    const WinogradLoops& loops = WinogradLoopsFor(isa, outputs);
+    const int64_t all = loops.tile.points();
     const int64_t channels = 2 * loops.lanes, step = channels + 4;
     const WinogradImage in = ImageOf(7, 9, channels), out = ImageOf(7, 9, channels);
     const Waves x(7 * 9 * channels, 1), taps(9, 2), bias(channels, 3),
         residual(7 * 9 * channels, 4);
-    double filter[kWinogradPoints];
-    TransformWinogradFilter(taps.data(), filter);
-    std::vector<float> points(kWinogradPoints * step), y(7 * 9 * channels, 99.0f);
+    double filter[kWinogradPointsMax];
+    TransformWinogradFilter(loops.tile, taps.data(), filter);
+    std::vector<float> points(all * step), y(7 * 9 * channels, 99.0f);
     const WinogradTail tail{bias.data(), residual.data(), -0.5f, 1.5f};
-    for (const int64_t top : {0, 4}) {
-      for (const int64_t left : {0, 4, 8}) {
+    for (int64_t top = 0; top < 7; top += outputs) {
+      for (int64_t left = 0; left < 9; left += outputs) {
         loops.input(in, x.data(), top - 1, left - 1, points.data(), step);
-        for (int64_t i = 0; i < kWinogradPoints * step; ++i) {
+        for (int64_t i = 0; i < all * step; ++i) {
           points[i] *= static_cast<float>(filter[i / step]);
         }
         loops.output(out, points.data(), step, tail, top, left, y.data());
@@ -56,14 +68,14 @@ TEST(WinogradLoops, TransformsThereAndBackAreAConvolution) {
       const int64_t c = i % channels, pixel = i / channels;
       const double sum = SumAt(in, x.data(), taps.data(), c, pixel / 9 - 1, pixel % 9 - 1) +
                          bias.data()[c] + residual.data()[i];
-      ASSERT_NEAR(y[i], std::clamp(sum, -0.5, 1.5), 2e-5) << isa << " " << i;
+      ASSERT_NEAR(y[i], std::clamp(sum, -0.5, 1.5), 2e-5) << isa << " " << outputs << " " << i;
     }
   }
 }
 
 TEST(WinogradLoops, ProductsAddUp) {
-  for (const std::string& isa : UsableInstructionSets()) {
-    const WinogradLoops& loops = WinogradLoopsFor(isa);
+  for (const auto& [isa, outputs] : Cases()) {
+    const WinogradLoops& loops = WinogradLoopsFor(isa, outputs);
     for (int64_t vectors = 1; vectors <= loops.vectors; ++vectors) {
       const int64_t width = vectors * loops.lanes, k = 7;
       for (int64_t count = 1; count <= 2 * loops.rows + 1; ++count) {
@@ -84,10 +96,10 @@ TEST(WinogradLoops, ProductsAddUp) {
 }
 
 TEST(WinogradLoops, NaNStaysNaNWithinBounds) {
-  for (const std::string& isa : UsableInstructionSets()) {
-    const WinogradLoops& loops = WinogradLoopsFor(isa);
+  for (const auto& [isa, outputs] : Cases()) {
+    const WinogradLoops& loops = WinogradLoopsFor(isa, outputs);
     const WinogradImage image = ImageOf(1, 1, loops.lanes);
-    std::vector<float> points(kWinogradPoints * loops.lanes), y(loops.lanes);
+    std::vector<float> points(loops.tile.points() * loops.lanes), y(loops.lanes);
     std::vector<float> bias(loops.lanes, std::numeric_limits<float>::quiet_NaN());
     bias[0] = -1;
     loops.output(image, points.data(), loops.lanes, {bias.data(), nullptr, 0, kInfinity}, 0, 0,
