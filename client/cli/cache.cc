@@ -196,16 +196,43 @@ StatusOr<int> RunCacheStats(Context& context, const CacheFlags&) {
   return kExitOk;
 }
 
+namespace {
+
+// Prints what the record's key depends on, who measured it and when.
+Status Explain(Context& context, const v1::CacheRecord& record) {
+  Recording recording;
+  AG_TRY(AddRecord(record, &recording));
+  context.Print(TableRow("key", record.key() + ", SHA-256 of the group and the environment"));
+  context.Print(TableRow("group", record.summary()));
+  context.Print(TableRow("environment", record.environment()));
+  std::string from = record.worker().empty() ? "" : " by " + record.worker();
+  if (record.import_id() != 0) from += fmt::format(", import {}", record.import_id());
+  const auto seconds = static_cast<int64_t>(record.measured_unix_seconds());
+  context.Print(TableRow("measured", FormatUnixSeconds(seconds) + from));
+  // The text of a pair has a meaning beside its groups only.
+  if (!recording.groups.empty()) context.Print(FormatRecording(recording));
+  return OkStatus();
+}
+
+}  // namespace
+
 StatusOr<int> RunCacheList(Context& context, const CacheFlags& flags) {
   AG_LET(Client* const client, context.Connect(""));
   v1::ListMeasurementsRequest request;
   request.set_page_size(flags.count);
+  request.set_environment(flags.environment);
+  request.set_key(flags.key);
+  request.set_group(flags.group);
   AG_LET(const auto response, client->ListMeasurements(request));
   Json list = Json::array();
   for (const v1::CacheRecord& record : response.records()) {
     list.push_back(RecordJson(record));
     if (context.flags().json) continue;
-    context.Print(fmt::format("{:>12.1f} us  {:<32} {}",
+    if (!flags.key.empty()) {
+      AG_TRY(Explain(context, record));
+      continue;
+    }
+    context.Print(fmt::format("{:.12} {:>12.1f} us  {:<32} {}", record.key(),
                               record.measurement().latency().median_ns() / 1e3,
                               record.measurement().kernel(), record.summary()));
   }

@@ -359,6 +359,8 @@ void Commands::AddCache() {
   CLI::App* list = Verb(cache, "list", "Newest measurements first",
                         [&flags](Context& c) { return RunCacheList(c, flags); });
   list->add_option("-n", flags.count, "At most so many");
+  list->add_option("--group", flags.group, "Only groups with this in their line, such as Relu")
+      ->default_str("any");
   CLI::App* graphs = Verb(cache, "graphs", "Optimized graphs that are remembered, newest first",
                           [&flags](Context& c) { return RunCacheGraphs(c, flags); });
   graphs->add_option("model", flags.model, "Of this model: its file, or its SHA-256")
@@ -371,9 +373,12 @@ void Commands::AddCache() {
   get->add_option("--report", flags.report, "Where the report goes, as JSON")->default_str("none");
   for (CLI::App* verb : {graphs, get}) {
     verb->add_option("--device", flags.device, "Only for this device")->default_str("any");
+  }
+  for (CLI::App* verb : {list, graphs, get}) {
     verb->add_option("--environment", flags.environment, "Only for this environment")
         ->default_str("any");
-    verb->add_option("--key", flags.key, "Whose key begins so")->default_str("any");
+    verb->add_option("--key", flags.key, "Whose key begins so; what it depends on is shown")
+        ->default_str("any");
   }
   CLI::App* save = Verb(cache, "export", "Write all measurements to a file",
                         [&flags](Context& c) { return RunCacheExport(c, flags); });

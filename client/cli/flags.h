@@ -132,6 +132,7 @@ struct CacheFlags {
   bool all = false;
   std::string model;  // graphs, get: a file or its SHA-256; graphs: empty: of all models.
   std::string key;
+  std::string group;   // list: part of the group's line.
   std::string output;  // get: the file for the model.
   std::string report;  // get: the file for the report; empty: not written.
 };

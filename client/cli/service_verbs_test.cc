@@ -78,6 +78,7 @@ class FakeBlobs : public v1::Blobs::Service {
 class FakeCache : public v1::Cache::Service {
  public:
   std::vector<v1::CacheRecord> records;
+  v1::ListMeasurementsRequest listed;
   std::vector<v1::CacheRecord> imported;
   std::vector<v1::CachedGraph> graphs;  // The newest first.
   v1::ListGraphsRequest graphs_asked;
@@ -96,8 +97,9 @@ class FakeCache : public v1::Cache::Service {
     count->set_measurements(7);
     return grpc::Status::OK;
   }
-  grpc::Status ListMeasurements(grpc::ServerContext*, const v1::ListMeasurementsRequest*,
+  grpc::Status ListMeasurements(grpc::ServerContext*, const v1::ListMeasurementsRequest* request,
                                 v1::ListMeasurementsResponse* response) override {
+    listed = *request;
     for (const v1::CacheRecord& record : records) *response->add_records() = record;
     return grpc::Status::OK;
   }
@@ -335,9 +337,29 @@ TEST_F(ServiceVerbsTest, TheCacheTellsItsSize) {
 TEST_F(ServiceVerbsTest, MeasurementsAreListed) {
   cache_.records = {Record(12345)};
   EXPECT_EQ(Call(false, RunCacheList, CacheFlags()).out,
-            "        12.3 us  jit                              chain: Relu f32[4]\n");
+            Record(12345).key().substr(0, 12) +
+                "         12.3 us  jit                              chain: Relu f32[4]\n");
   const auto json = nlohmann::json::parse(Call(true, RunCacheList, CacheFlags()).out);
   EXPECT_EQ(json[0]["measurement"]["latency"]["median_ns"], 12345.0);
+}
+
+TEST_F(ServiceVerbsTest, AKeyIsExplained) {
+  cache_.records = {Record(12345)};
+  cache_.records[0].set_worker("gpu-7");
+  cache_.records[0].set_import_id(3);
+  CacheFlags flags;
+  flags.key = cache_.records[0].key().substr(0, 8);
+  flags.environment = "cores=2";
+  flags.group = "Relu";
+  const std::string out = Call(false, RunCacheList, flags).out;
+  EXPECT_EQ(cache_.listed.key(), flags.key);
+  EXPECT_EQ(cache_.listed.environment(), flags.environment);
+  EXPECT_EQ(cache_.listed.group(), flags.group);
+  for (const std::string& part :
+       {cache_.records[0].key() + ", SHA-256 of", std::string("chain: Relu f32[4]"),
+        std::string("by gpu-7, import 3"), std::string("relu(")}) {
+    EXPECT_NE(out.find(part), std::string::npos) << part << " in " << out;
+  }
 }
 
 TEST_F(ServiceVerbsTest, RememberedGraphsAreListedAndWritten) {

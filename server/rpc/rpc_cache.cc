@@ -142,7 +142,8 @@ class CacheService final : public v1::Cache::Service {
   Status List(const v1::ListMeasurementsRequest& request, v1::ListMeasurementsResponse* response) {
     AG_LET(const Page page, PageOf(request.page_size(), request.page_token()));
     AG_LET(const std::vector<CacheStore::Listed> rows,
-           core_.cache->List({request.environment(), page.before, page.rows_max}));
+           core_.cache->List({request.environment(), page.before, page.rows_max, request.key(),
+                              request.group()}));
     size_t bytes = 0;
     for (const CacheStore::Listed& listed : rows) {
       v1::CacheRecord* record = response->add_records();

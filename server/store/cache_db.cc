@@ -182,14 +182,21 @@ Status CacheDb::Count(int64_t hits, int64_t misses, const std::vector<Digest>& k
 }
 
 StatusOr<std::vector<CacheDb::Listed>> CacheDb::List(const ListOptions& options) {
+  std::string key = options.key;
+  if (!key.empty() && !cache_namespace_.empty()) {
+    const auto whole = ParseDigest(key);
+    AG_TRY(whole.status(), "key (a namespace of the cache wants the whole one)");
+    key = StoredKey(*whole, cache_namespace_);
+  }
   MutexLock lock(mutex_);
   AG_LET(Statement select,
          db_.Prepare(fmt::format(
              "SELECT {} FROM measurements WHERE code = 0 AND (?1 = '' OR environment = ?1) AND "
-             "(?2 = 0 OR row < ?2) AND namespace = ?3 ORDER BY row DESC",
+             "(?2 = 0 OR row < ?2) AND namespace = ?3 AND (?4 = '' OR (key >= ?4 AND key < ?4 || "
+             "'g')) AND (?5 = '' OR instr(summary, ?5) > 0) ORDER BY row DESC",
              kMeasurementColumns)));
   select.Bind(1, options.environment).Bind(2, options.before_row);
-  select.Bind(3, cache_namespace_);
+  select.Bind(3, cache_namespace_).Bind(4, key).Bind(5, options.group);
   std::vector<Listed> rows;
   while (true) {
     if (static_cast<int>(rows.size()) == options.rows_max) return rows;

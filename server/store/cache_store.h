@@ -68,13 +68,15 @@ class CacheStore : public GroupCache {
     Environment environment;  // "": all.
     int64_t before_row = 0;   // A row number from Listed; 0: from the newest.
     int rows_max = 50;
+    std::string key = {};    // How the group's key begins; whole in a namespace. "": all.
+    std::string group = {};  // Part of the summary. "": all.
   };
   struct Listed {
     int64_t row = 0;
     CacheRow record;
   };
-  // Returns the newest rows first, without failures; leaves corrupt rows out. REQUIRES: rows_max >
-  // 0, here and below.
+  // Returns the newest rows first, without failures; leaves corrupt rows out. kInvalidArgument: a
+  // part of a key, in a namespace. REQUIRES: rows_max > 0, here and below.
   virtual StatusOr<std::vector<Listed>> List(const ListOptions& options) = 0;
   // Adds the rows that are unknown: all of them, or none after an error.
   struct Imported {

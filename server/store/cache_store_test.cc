@@ -90,6 +90,30 @@ TEST_P(CacheStoreTest, BadTimesAreRefused) {
   EXPECT_EQ(db_->Stats()->measurements, 0);
 }
 
+TEST_P(CacheStoreTest, RowsAreFoundByKeyEnvironmentAndGroup) {
+  CacheRow conv = NewRow("conv");
+  conv.summary = "conv: Conv Relu";
+  CacheRow chain = NewRow("chain");
+  chain.summary = "chain: Relu";
+  CacheRow elsewhere = conv;
+  elsewhere.environment = "cores=4";
+  for (const CacheRow& row : {conv, chain, elsewhere}) ASSERT_TRUE(db_->Put(row).ok());
+  const auto count = [&](CacheStore::ListOptions options) { return db_->List(options)->size(); };
+  const std::string key = GroupKey(conv.problem, conv.environment).Hex();
+  EXPECT_EQ(count({.key = key}), 1u);
+  EXPECT_EQ(db_->List({.key = key.substr(0, 10)})->at(0).record.problem, "conv");
+  EXPECT_EQ(count({.key = key.substr(0, 10), .group = "chain"}), 0u);
+  EXPECT_EQ(count({.key = "g"}), 0u);
+  EXPECT_EQ(count({.group = "Relu"}), 3u);
+  EXPECT_EQ(count({.group = "conv:"}), 2u);
+  EXPECT_EQ(count({.environment = "cores=4", .group = "conv:"}), 1u);
+  Reopen("elsewhere");
+  EXPECT_EQ(count({.key = key}), 0u);
+  ASSERT_TRUE(db_->Put(conv).ok());
+  EXPECT_EQ(count({.key = key}), 1u);
+  EXPECT_EQ(db_->List({.key = key.substr(0, 10)}).status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST_P(CacheStoreTest, FailuresAreRememberedForAWhile) {
   CacheRow row = NewRow("p");
   row.status = Err(StatusCode::kInternal, "quarantined");
