@@ -24,11 +24,6 @@ void FloodGuard::EndCall(const std::string& peer) {
   ++calls.ended;
 }
 
-bool FloodGuard::IsSuspected(const std::string& host, Nanos now) const {
-  const auto last = floods_.find(host);
-  return last != floods_.end() && now - last->second < kSuspicion;
-}
-
 bool FloodGuard::suspects() const {
   MutexLock lock(mutex_);
   return !floods_.empty();
@@ -65,7 +60,7 @@ std::vector<bool> FloodGuard::Look(std::span<const Seen> open, bool memory_is_fu
   const Nanos now = clock_.Now();
   const double passed = std::chrono::duration<double>(now - looked_).count();
   looked_ = now;
-  absl::erase_if(floods_, [&](const auto& flood) { return !IsSuspected(flood.first, now); });
+  absl::erase_if(floods_, [now](const auto& flood) { return now - flood.second >= kSuspicion; });
   absl::flat_hash_map<std::string, Connection> before;
   before.swap(open_);
   std::vector<bool> floods(open.size(), false);
@@ -78,7 +73,7 @@ std::vector<bool> FloodGuard::Look(std::span<const Seen> open, bool memory_is_fu
     Connection connection = is_known ? known->second : Connection{};
     const bool is_much = is_known && open[i].received - connection.received >= kMuchReceived;
     const std::string host = peer.substr(0, peer.rfind(':'));
-    const bool is_suspected = IsSuspected(host, now);
+    const bool is_suspected = floods_.contains(host);
     const bool is_flood = IsFlood(open[i], now, passed, is_suspected, connection);
     floods[i] = is_flood || (memory_is_full && is_much);
     if (!floods[i]) open_[peer] = connection;

@@ -70,7 +70,6 @@ class FloodGuard {
   // Brings `connection` up to date; returns whether it is a flood.
   bool IsFlood(const Seen& seen, Nanos now, double passed, bool is_suspected,
                Connection& connection) const AG_REQUIRES(mutex_);
-  bool IsSuspected(const std::string& host, Nanos now) const AG_REQUIRES(mutex_);
 
   Clock& clock_;
   const double message_bytes_max_;
@@ -78,7 +77,8 @@ class FloodGuard {
   Nanos looked_ AG_GUARDED_BY(mutex_){0};
   absl::flat_hash_map<std::string, Connection> open_ AG_GUARDED_BY(mutex_);  // By peer.
   absl::flat_hash_map<std::string, Calls> calls_ AG_GUARDED_BY(mutex_);      // By peer.
-  absl::flat_hash_map<std::string, Nanos> floods_ AG_GUARDED_BY(mutex_);     // The last, by host.
+  absl::flat_hash_map<std::string, Nanos> floods_
+      AG_GUARDED_BY(mutex_);  // The last within kSuspicion, by host.
 };
 
 }  // namespace ag
