@@ -237,6 +237,7 @@ StatusOr<int> RunCacheList(Context& context, const CacheFlags& flags) {
                               record.measurement().kernel(), record.summary()));
   }
   if (context.flags().json) context.Print(list.dump(2));
+  if (response.records().empty()) context.Note("no measurement is remembered");
   return kExitOk;
 }
 
