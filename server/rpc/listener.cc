@@ -333,7 +333,6 @@ void Listener::LookAtMemory() {
 void Listener::EndFloods() {
   std::vector<int> fds;
   std::vector<FloodGuard::Seen> open;
-  // gRPC may have closed the descriptor and another connection got it: it is held as long, at most.
   const int held = handed_over_;
   const Nanos holds = RealClock().Now() - handed_over_since_.load();
   ForEachOpen([&](int fd, const sockaddr_storage& peer) {
@@ -343,7 +342,8 @@ void Listener::EndFloods() {
   });
   const std::vector<bool> floods = floods_.Look(open, memory_is_full_);
   for (size_t i = 0; i < fds.size(); ++i) {
-    if (floods[i]) Disconnect(fds[i]);
+    sockaddr_storage peer{};  // Looked at again: the descriptor may be another connection's by now.
+    if (floods[i] && PeerOf(fds[i], &peer) && NameOf(peer) == open[i].peer) Disconnect(fds[i]);
   }
 }
 
