@@ -511,6 +511,26 @@ TEST(CpuDevice, GuessesTheFastestKernelFirst) {
 }
 
 // Otherwise oneDNN waits for libgomp's threads even when they do not run.
+// Tiles of 2x2 outputs are offered where there are at most 40 of 4x4.
+TEST(CpuDevice, SmallTilesAreForSmallImages) {
+  const auto device = *OpenCpuDevice();
+  for (const auto& [size, is_offered] : {std::pair(14, true), {24, true}, {28, false}}) {
+    MemoryWeights weights;
+    const Graph graph =
+        *ParseGraph(fmt::format("input x f32[1,32,{0},{0}]\nw = const f32[32,32,3,3] seed 1\n"
+                                "b = const f32[32] seed 2\noutput conv(x, w, b) strides=[1,1] "
+                                "pads=[1,1,1,1] dilations=[1,1]\n",
+                                size),
+                    &weights);
+    const Plan plan = PlanOf(*device, graph, 1);
+    const auto group = std::ranges::find(plan.groups, "conv", &Group::pattern);
+    ASSERT_NE(group, plan.groups.end());
+    const auto names = *device->Kernels(ExtractGroup(graph, *group, Policy()));
+    EXPECT_EQ(std::ranges::count(names, "winograd_small_tiles"), is_offered ? 1 : 0) << size;
+    EXPECT_EQ(std::ranges::count(names, "winograd_tiles"), 1) << size;
+  }
+}
+
 TEST(CpuDevice, OneDnnRunsOnOurTeams) { EXPECT_TRUE(cpu::RunOneDnnOnTeams()); }
 
 TEST(CpuDevice, RefusesPlansWithoutTheirWaits) {

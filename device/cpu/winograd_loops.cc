@@ -185,36 +185,40 @@ AG_INLINE void OutputOf(const WinogradImage& image, const float* from, int64_t s
   }
 }
 
-#define AG_WINOGRAD_LOOPS(name, inputs, lanes, rows, vectors, mark)                               \
-  mark void Input##name(const WinogradImage& image, const float* from, int64_t y, int64_t x,      \
-                        float* to, int64_t step) {                                                \
-    InputOf<lanes, inputs>(image, from, y, x, to, step);                                          \
-  }                                                                                               \
-  mark void Products##name(const float* in, int64_t in_step, const float* panel, int64_t k,       \
-                           int64_t panel_vectors, int64_t count, float* out, int64_t out_step) {  \
+#define AG_WINOGRAD_PRODUCTS(isa, lanes, rows, vectors, mark)                                     \
+  mark void Products##isa(const float* in, int64_t in_step, const float* panel, int64_t k,        \
+                          int64_t panel_vectors, int64_t count, float* out, int64_t out_step) {   \
     ProductsOf<lanes, rows, vectors>(in, in_step, panel, k, panel_vectors, count, out, out_step); \
-  }                                                                                               \
-  mark void Output##name(const WinogradImage& image, const float* from, int64_t step,             \
-                         const WinogradTail& tail, int64_t y, int64_t x, float* to) {             \
-    OutputOf<lanes, inputs>(image, from, step, tail, y, x, to);                                   \
-  }                                                                                               \
-  constexpr WinogradLoops kWinograd##name{{inputs - 2}, lanes,          rows,        vectors,     \
-                                          Input##name,  Products##name, Output##name};
+  }
 
-AG_WINOGRAD_LOOPS(Avx512, 6, 16, 8, 2, AG_AVX512)
-AG_WINOGRAD_LOOPS(Avx2, 6, 8, 6, 2, AG_AVX2)
-AG_WINOGRAD_LOOPS(Sse, 6, 4, 4, 2, )
-AG_WINOGRAD_LOOPS(SmallAvx512, 4, 16, 8, 2, AG_AVX512)
-AG_WINOGRAD_LOOPS(SmallAvx2, 4, 8, 6, 2, AG_AVX2)
-AG_WINOGRAD_LOOPS(SmallSse, 4, 4, 4, 2, )
+#define AG_WINOGRAD_TILE(name, inputs, isa, lanes, rows, vectors, mark)                      \
+  mark void Input##name(const WinogradImage& image, const float* from, int64_t y, int64_t x, \
+                        float* to, int64_t step) {                                           \
+    InputOf<lanes, inputs>(image, from, y, x, to, step);                                     \
+  }                                                                                          \
+  mark void Output##name(const WinogradImage& image, const float* from, int64_t step,        \
+                         const WinogradTail& tail, int64_t y, int64_t x, float* to) {        \
+    OutputOf<lanes, inputs>(image, from, step, tail, y, x, to);                              \
+  }                                                                                          \
+  constexpr WinogradLoops k##name{{inputs - 2}, lanes,         rows,        vectors,         \
+                                  Input##name,  Products##isa, Output##name};
+
+#define AG_WINOGRAD_LOOPS(isa, lanes, rows, vectors, mark)         \
+  AG_WINOGRAD_PRODUCTS(isa, lanes, rows, vectors, mark)            \
+  AG_WINOGRAD_TILE(Tiles##isa, 6, isa, lanes, rows, vectors, mark) \
+  AG_WINOGRAD_TILE(SmallTiles##isa, 4, isa, lanes, rows, vectors, mark)
+
+AG_WINOGRAD_LOOPS(Avx512, 16, 8, 2, AG_AVX512)
+AG_WINOGRAD_LOOPS(Avx2, 8, 6, 2, AG_AVX2)
+AG_WINOGRAD_LOOPS(Sse, 4, 4, 2, )
 
 }  // namespace
 
 const WinogradLoops& WinogradLoopsFor(std::string_view isa, int64_t outputs) {
   if (outputs == 2) {
-    return ForInstructionSet(isa, kWinogradSmallAvx512, kWinogradSmallAvx2, kWinogradSmallSse);
+    return ForInstructionSet(isa, kSmallTilesAvx512, kSmallTilesAvx2, kSmallTilesSse);
   }
-  return ForInstructionSet(isa, kWinogradAvx512, kWinogradAvx2, kWinogradSse);
+  return ForInstructionSet(isa, kTilesAvx512, kTilesAvx2, kTilesSse);
 }
 
 void TransformWinogradFilter(const WinogradTile& tile, const float* w, double* to) {
