@@ -134,6 +134,22 @@ StatusOr<v1::CachedGraph> FindGraph(Client& client, const CacheFlags& flags, con
   return whole.graphs(0);
 }
 
+// Prints what the record's key depends on, who measured it and when.
+Status Explain(Context& context, const v1::CacheRecord& record) {
+  Recording recording;
+  AG_TRY(AddRecord(record, &recording));
+  context.Print(TableRow("key", record.key() + ", SHA-256 of the group and the environment"));
+  context.Print(TableRow("group", record.summary()));
+  context.Print(TableRow("environment", record.environment()));
+  std::string from = record.worker().empty() ? "" : " by " + record.worker();
+  if (record.import_id() != 0) from += fmt::format(", import {}", record.import_id());
+  const auto seconds = static_cast<int64_t>(record.measured_unix_seconds());
+  context.Print(TableRow("measured", FormatUnixSeconds(seconds) + from));
+  // The text of a pair has a meaning beside its groups only.
+  if (!recording.groups.empty()) context.Print(FormatRecording(recording));
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<int> RunCacheGraphs(Context& context, const CacheFlags& flags) {
@@ -195,26 +211,6 @@ StatusOr<int> RunCacheStats(Context& context, const CacheFlags&) {
   }
   return kExitOk;
 }
-
-namespace {
-
-// Prints what the record's key depends on, who measured it and when.
-Status Explain(Context& context, const v1::CacheRecord& record) {
-  Recording recording;
-  AG_TRY(AddRecord(record, &recording));
-  context.Print(TableRow("key", record.key() + ", SHA-256 of the group and the environment"));
-  context.Print(TableRow("group", record.summary()));
-  context.Print(TableRow("environment", record.environment()));
-  std::string from = record.worker().empty() ? "" : " by " + record.worker();
-  if (record.import_id() != 0) from += fmt::format(", import {}", record.import_id());
-  const auto seconds = static_cast<int64_t>(record.measured_unix_seconds());
-  context.Print(TableRow("measured", FormatUnixSeconds(seconds) + from));
-  // The text of a pair has a meaning beside its groups only.
-  if (!recording.groups.empty()) context.Print(FormatRecording(recording));
-  return OkStatus();
-}
-
-}  // namespace
 
 StatusOr<int> RunCacheList(Context& context, const CacheFlags& flags) {
   AG_LET(Client* const client, context.Connect(""));

@@ -377,7 +377,7 @@ void Commands::AddCache() {
   for (CLI::App* verb : {list, graphs, get}) {
     verb->add_option("--environment", flags.environment, "Only for this environment")
         ->default_str("any");
-    verb->add_option("--key", flags.key, "Whose key begins so; what it depends on is shown")
+    verb->add_option("--key", flags.key, "Whose key begins so (lists say what it depends on)")
         ->default_str("any");
   }
   CLI::App* save = Verb(cache, "export", "Write all measurements to a file",

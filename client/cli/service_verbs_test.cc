@@ -78,7 +78,7 @@ class FakeBlobs : public v1::Blobs::Service {
 class FakeCache : public v1::Cache::Service {
  public:
   std::vector<v1::CacheRecord> records;
-  v1::ListMeasurementsRequest listed;
+  v1::ListMeasurementsRequest measurements_asked;
   std::vector<v1::CacheRecord> imported;
   std::vector<v1::CachedGraph> graphs;  // The newest first.
   v1::ListGraphsRequest graphs_asked;
@@ -99,7 +99,7 @@ class FakeCache : public v1::Cache::Service {
   }
   grpc::Status ListMeasurements(grpc::ServerContext*, const v1::ListMeasurementsRequest* request,
                                 v1::ListMeasurementsResponse* response) override {
-    listed = *request;
+    measurements_asked = *request;
     for (const v1::CacheRecord& record : records) *response->add_records() = record;
     return grpc::Status::OK;
   }
@@ -352,14 +352,20 @@ TEST_F(ServiceVerbsTest, AKeyIsExplained) {
   flags.environment = "cores=2";
   flags.group = "Relu";
   const std::string out = Call(false, RunCacheList, flags).out;
-  EXPECT_EQ(cache_.listed.key(), flags.key);
-  EXPECT_EQ(cache_.listed.environment(), flags.environment);
-  EXPECT_EQ(cache_.listed.group(), flags.group);
+  EXPECT_EQ(cache_.measurements_asked.key(), flags.key);
+  EXPECT_EQ(cache_.measurements_asked.environment(), flags.environment);
+  EXPECT_EQ(cache_.measurements_asked.group(), flags.group);
   for (const std::string& part :
        {cache_.records[0].key() + ", SHA-256 of", std::string("chain: Relu f32[4]"),
         std::string("by gpu-7, import 3"), std::string("relu(")}) {
     EXPECT_NE(out.find(part), std::string::npos) << part << " in " << out;
   }
+  cache_.records = {PairRecord()};
+  const std::string pair = Call(false, RunCacheList, flags).out;
+  EXPECT_NE(pair.find(cache_.records[0].key()), std::string::npos) << pair;
+  EXPECT_EQ(pair.find("autograph-measurements"), std::string::npos) << "no text without its groups";
+  cache_.records.clear();
+  EXPECT_EQ(Call(false, RunCacheList, flags).err, "no measurement is remembered\n");
 }
 
 TEST_F(ServiceVerbsTest, RememberedGraphsAreListedAndWritten) {
