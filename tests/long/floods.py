@@ -15,19 +15,14 @@ import time
 import zlib
 from typing import Callable, Dict, Iterator
 
-from resets import frame, header, memory_mb
+from resets import PREFACE, frame, header, memory_mb, request
 from served import PB, Calls, Service, grpc
 
-MEMORY_MAX_MB = 600
+MEMORY_MAX_MB = 250
+ANSWERED_MIN = 0.5  # Of the honest calls, while the flood goes on.
 SERVES_WITHIN = 2.0  # Seconds, once a flood is over.
 HEADERS, PRIORITY, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION = 1, 2, 4, 6, 8, 9
 END_STREAM, END_HEADERS = 1, 4
-
-
-def request(method: str, *more: bytes) -> bytes:
-    """Returns the header block of a call."""
-    block = b"\x83\x86" + header(b":path", method.encode()) + header(b":authority", b"x")
-    return block + header(b"content-type", b"application/grpc") + header(b"te", b"trailers") + b"".join(more)
 
 
 def length(size: int) -> bytes:
@@ -137,7 +132,7 @@ def send(address: str, kind: Callable[[], Iterator[bytes]], end: float, counts: 
     while time.monotonic() < end:
         try:
             with socket.create_connection((host, int(port)), timeout=2) as one:
-                one.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, b""))
+                one.sendall(PREFACE)
                 for data in kind():
                     if time.monotonic() > end:
                         return
@@ -189,7 +184,7 @@ def main() -> int:
             thread.join()
         begin = time.monotonic()
         serves = ask(service.address, SERVES_WITHIN)
-        good = good and serves and most < MEMORY_MAX_MB
+        good = good and serves and most < MEMORY_MAX_MB and answered >= ANSWERED_MIN * asked
         print(
             f"{kind.__name__.replace('_', ' '):26s}{counts['sent'] / 1e6:8.0f} MB sent, ended {counts['ended']:4d} times; "
             f"{most:4.0f} MB; {answered} of {asked} honest calls answered, the longest {longest:.2f} s; "

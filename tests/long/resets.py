@@ -46,15 +46,24 @@ def header(name: bytes, value: bytes) -> bytes:
     return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
+# The begin of a connection, with empty settings.
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
+
+
+def request(method: str, *more: bytes) -> bytes:
+    """Returns the header block of a call, with more headers."""
+    block = b"\x83\x86" + header(b":path", method.encode()) + header(b":authority", b"x")
+    return block + header(b"content-type", b"application/grpc") + header(b"te", b"trailers") + b"".join(more)
+
+
 def reset_calls(address: str, method: str, with_message: bool, resets: int, end: float) -> int:
     """Begins and resets calls on one connection until it is closed; returns how many."""
     host, port = address.rsplit(":", 1)
-    block = b"\x83\x86" + header(b":path", method.encode()) + header(b":authority", b"x")
-    block += header(b"content-type", b"application/grpc") + header(b"te", b"trailers")
+    block = request(method)
     sent = 0
     try:
         with socket.create_connection((host, int(port)), timeout=5) as one:
-            one.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b""))
+            one.sendall(PREFACE)
             while sent < resets and time.monotonic() < end:
                 out = b""
                 for _ in range(100):
