@@ -293,6 +293,9 @@ StatusOr<FileTimes> Executor::TimeFileSet(const FileSetRequest& request) {
   to_time.cold_cache = request.cold_cache;
   to_time.seconds = request.seconds;
   to_time.blocks_max = request.blocks_max;
+  if (profile_.until != Nanos::max()) {
+    to_time.until = RealClock().Now() + (profile_.until - clock_.Now());
+  }
   to_time.answer_max = request.answer_max;
   to_time.on_progress = [this] { on_progress_(0); };
   to_time.on_wait = on_wait_;

@@ -66,7 +66,8 @@ class Executor {
 
   // Sets the time by which all later calls end. A group or a pair that is not done by then is
   // kCancelled, and so is a plan that was not made ready; plans that were ready get no further
-  // blocks. 0: no limit. A check is never cut.
+  // blocks. Files that cannot be timed often enough are kDeadlineExceeded. 0: no limit. A check is
+  // never cut.
   void EndWithin(double seconds);
 
   // Times the group with every kernel and returns the fastest. For a group of at most

@@ -48,20 +48,41 @@ class Contest {
   StatusOr<FileTimes> Run() {
     AG_TRY(FirstRuns());
     WatchOthers();
-    const Nanos begin = RealClock().Now();
+    sampling_began_ = RealClock().Now();
     const Nanos sampling(static_cast<int64_t>(request_.seconds * 1e9));
     const bool any = std::ranges::any_of(times_.runners, [](auto& r) { return r.status.ok(); });
-    while (any && static_cast<int>(times_.blocks.size()) < request_.blocks_max) {
-      quiet_.Wait(Nanos::max());
+    while (any && Blocks() < request_.blocks_max) {
+      AG_TRY(IsTimeForTheLeast());
+      quiet_.Wait(request_.until);
       AG_TRY(OneBlock());
+      ++blocks_run_;
       KeepBlock();
-      const bool is_enough = static_cast<int>(times_.blocks.size()) >= kBlocksMin;
-      if (is_enough && RealClock().Now() - begin >= sampling) break;
+      const Nanos now = RealClock().Now();
+      const bool is_over = now - sampling_began_ >= sampling || now >= request_.until;
+      if (is_over && Blocks() >= kBlocksMin) break;
     }
     return std::move(times_);
   }
 
  private:
+  int Blocks() const { return static_cast<int>(times_.blocks.size()); }
+
+  // Returns when so many further blocks will be done, as the ones before went.
+  Nanos DoneBy(int blocks) const {
+    const Nanos now = RealClock().Now();
+    return now + std::max(blocks, 0) * (now - sampling_began_) / std::max(blocks_run_, 1);
+  }
+
+  // Fewer blocks than kBlocksMin are worth nothing: those that would be late are not begun.
+  Status IsTimeForTheLeast() const {
+    if (request_.until == Nanos::max() || Blocks() >= kBlocksMin) return OkStatus();
+    const std::chrono::duration<double> given = request_.until - began_;
+    const std::chrono::duration<double> late = DoneBy(kBlocksMin - Blocks()) - request_.until;
+    if (late <= given * TimeFilesRequest::kLateMax) return OkStatus();
+    return Err(StatusCode::kDeadlineExceeded, "timing the files would take {:.1f} s, not {:.1f} s",
+               (given + late).count(), given.count());
+  }
+
   Waiting Answer() const { return {request_.answer_max, &request_.stop, &request_.on_progress}; }
 
   void Start(size_t f) {
@@ -143,7 +164,8 @@ class Contest {
   // Drops the last block when others were in its way, a few times.
   void KeepBlock() {
     if (load_.BusyCores() <= kForeignCoresMax) return;
-    if (repeats_++ < kRepeatsMax) {
+    const bool is_time = DoneBy(kBlocksMin - Blocks() + 1) <= request_.until;
+    if (is_time && repeats_++ < kRepeatsMax) {
       times_.blocks.pop_back();
     } else {
       ++times_.disturbed;
@@ -164,6 +186,9 @@ class Contest {
   std::vector<pid_t> helpers_;           // The processes.
   ProcessorMonitor load_{[this] { return Read(); }, RealClock()};
   QuietWait quiet_{load_, RealClock()};
+  const Nanos began_ = RealClock().Now();
+  Nanos sampling_began_{0};
+  int blocks_run_ = 0;  // Repeated ones as well.
   int repeats_ = 0;
   FileTimes times_;
 };

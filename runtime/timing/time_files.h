@@ -36,6 +36,10 @@ struct TimeFilesRequest {
   bool cold_cache = false;  // Our runtime evicts caches before each run.
   double seconds = 10;      // Of sampling, unless 9 blocks take longer.
   int blocks_max = 21;
+  // Of RealClock. No block is repeated or added to the 9 then, and no file has times when 9 blocks
+  // would take longer by more than kLateMax of the time from the call until then.
+  Nanos until = Nanos::max();
+  static constexpr double kLateMax = 0.25;
   Nanos answer_max{60'000'000'000};   // A process that says nothing for so long counts as hung.
   std::string program = {};           // The binary with the role "time-file"; empty: our own.
   std::function<bool()> stop;         // May be null. Asked often; true ends with kCancelled.
@@ -47,7 +51,8 @@ struct TimeFilesRequest {
 };
 
 // Holds the host's measuring lock while it times on a real device. Files that cannot be loaded or
-// run have a status; the others are timed. kCancelled: `stop`; kInvalidArgument: no files.
+// run have a status; the others are timed. kCancelled: `stop`; kDeadlineExceeded: `until`;
+// kInvalidArgument: no files.
 StatusOr<FileTimes> TimeFiles(const TimeFilesRequest& request);
 
 // The version of ONNX Runtime that would be used, without loading it. AUTOGRAPH_PYTHON names the

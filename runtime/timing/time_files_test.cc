@@ -82,6 +82,23 @@ TEST_F(TimeFilesTest, ALongModelRunsOnceInABlock) {
   EXPECT_EQ(Message(CheckFileTimes(none, 2)), "file times: a time of 0 ns");
 }
 
+TEST_F(TimeFilesTest, NineBlocksAreTimedByTheEndOrNone) {
+  python_.Runs(FakeAnswers("1000000"));
+  TimeFilesRequest request = Two();
+  request.seconds = 3600;
+  request.blocks_max = 1'000'000;
+  request.until = RealClock().Now();
+  auto times = TimeFiles(request);
+  EXPECT_EQ(times.status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Message(times.status()), HasSubstr("timing the files would take "));
+  request.until = RealClock().Now() + std::chrono::seconds(3);
+  times = TimeFiles(request);
+  ASSERT_TRUE(times.ok()) << Message(times.status());
+  EXPECT_GE(times->blocks.size(), 9u);
+  EXPECT_LT(times->blocks.size(), 1'000'000u);
+  EXPECT_GE(RealClock().Now(), request.until);
+}
+
 // Blocks beside others are waited for and repeated, and counted when that did not help.
 TEST_F(TimeFilesTest, OthersAreNoticed) {
   python_.Runs(FakeAnswers("1000"));

@@ -131,7 +131,13 @@ StatusOr<BaselineResult> CompareInOneSet(const BaselineRequest& request, PoolMea
   v1::FileSet set = SetOf(request);
   const Places places = AddFiles(request, set);
   if (set.files().empty()) return result;
-  AG_LET(FileTimes times, measurer.TimeFiles(std::move(set)));
+  StatusOr<FileTimes> timed = measurer.TimeFiles(std::move(set));
+  if (timed.status().code() == StatusCode::kDeadlineExceeded) {
+    result.is_time_over = true;
+    result.notes.push_back("the budget is spent: " + Message(timed.status()));
+    return result;
+  }
+  AG_LET(FileTimes times, std::move(timed));
   if (request.carries_plan && places.output >= 0) {
     FileRunner& runner = times.runners[static_cast<size_t>(places.output)];
     if (runner.status.ok() && !runner.carried_plan) {
@@ -162,7 +168,7 @@ StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
                                              PoolMeasurer& measurer) {
   const Nanos before = request.time_left ? request.time_left() : Nanos::max();
   AG_LET(BaselineResult result, CompareInOneSet(request, measurer));
-  if (IsOneSetEnough(request) || !request.runs_here) return result;
+  if (IsOneSetEnough(request) || !request.runs_here || result.is_time_over) return result;
   if (result.verdict == v1::Result::NOT_MEASURED) {
     return CompareWithoutOnnxRuntime(request, result.notes, measurer);
   }
@@ -183,6 +189,17 @@ StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
   } else {
     result.notes.push_back("our sessions: " + Message(over_untuned.status()));
   }
+  return result;
+}
+
+BaselineResult UnchangedInput(const BaselineResult& measured) {
+  BaselineResult result;
+  result.verdict = v1::Result::NO_GAIN_FOUND;
+  result.baseline = measured.baseline;
+  result.output_in_onnxruntime = !measured.baseline.starts_with(kOurRuntime);
+  result.output_runtime = result.output_in_onnxruntime ? measured.baseline : kOurRuntime;
+  result.input_latency = result.output_latency = measured.input_latency;
+  result.notes = {"our session on the input alone: the budget is spent"};
   return result;
 }
 

@@ -42,6 +42,7 @@ struct BaselineResult {
   std::optional<Ratio> over_onnxruntime;  // Of the output in output_runtime.
   std::optional<Ratio> over_untuned;      // Of our session on the output.
   std::optional<Ratio> fresh_session;     // Of a second process on the output over the first.
+  bool is_time_over = false;              // NOT_MEASURED for no other reason.
   // What was not timed and why: a runtime does not run a file, or the time was over.
   std::vector<std::string> notes;
 };
@@ -49,6 +50,10 @@ struct BaselineResult {
 // Errors are of the world: no worker, cancelled.
 StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
                                              PoolMeasurer& measurer);
+
+// What follows for the input's own bytes from timing another output: they run as before. REQUIRES:
+// the verdict is not NOT_MEASURED.
+BaselineResult UnchangedInput(const BaselineResult& measured);
 
 // True when a second fresh process agrees with the latency that would be reported: the interval of
 // their ratio includes 1 or lies within 3 %. Without a ratio there is nothing to contradict.
@@ -63,7 +68,8 @@ struct FilePair {
   std::string plan_before = {};  // The plan that runs `before`; empty: the one that it carries.
   std::string inputs = {};       // As BaselineRequest's.
 };
-// How many times faster `after` is. The error of a file that does not run; else of the world.
+// How many times faster `after` is. The error of a file that does not run; kDeadlineExceeded: as
+// PoolMeasurer::TimeFiles; else of the world.
 StatusOr<Ratio> CompareFiles(const FilePair& pair, PoolMeasurer& measurer);
 
 }  // namespace ag

@@ -20,6 +20,7 @@ class FileRunnerFake : public WorkRunner {
              const std::function<bool()>&) override {
     const auto& files = request.work->files().files();
     sets.push_back(static_cast<size_t>(files.size()));
+    ends.push_back(request.work->end_within_seconds());
     Delivery delivery;
     std::vector<double> block(2 * sets.back());
     for (size_t f = 0; f < sets.back(); ++f) {
@@ -37,11 +38,15 @@ class FileRunnerFake : public WorkRunner {
       delivery.result.file_times.runners.push_back(runner);
     }
     delivery.result.file_times.blocks.assign(9, block);
+    delivery.result.status = sets.size() >= late_from ? late : OkStatus();
     on_result(delivery);
     return OkStatus();
   }
   std::vector<size_t> sets;  // Files of each.
+  std::vector<double> ends;  // Seconds that each may take.
   Status onnxruntime;        // Of every file there.
+  const Status late = Err(StatusCode::kDeadlineExceeded, "timing would take 30.0 s, not 10.0 s");
+  size_t late_from = 99;  // The first set that cannot be timed in time.
 };
 
 class BaselineTest : public ::testing::Test {
@@ -96,6 +101,48 @@ TEST_F(BaselineTest, TheSecondSetIsTimedWhenThereIsTime) {
   request_.time_left = [&] { return std::exchange(left, left - std::chrono::seconds(3)); };
   EXPECT_TRUE(Compare().over_untuned.has_value());
   EXPECT_EQ(runner_.sets, (std::vector<size_t>{3, 2}));
+}
+
+TEST_F(BaselineTest, FilesThatCannotBeTimedInTimeAreNotMeasured) {
+  runner_.late_from = 1;
+  BaselineResult result = Compare();
+  EXPECT_TRUE(result.is_time_over);
+  EXPECT_EQ(result.verdict, v1::Result::NOT_MEASURED);
+  EXPECT_EQ(runner_.sets.size(), 1u) << "no other set is asked for";
+  EXPECT_EQ(result.notes,
+            std::vector<std::string>{"the budget is spent: timing would take 30.0 s, not 10.0 s"});
+  runner_.late_from = 3;
+  result = Compare();
+  EXPECT_FALSE(result.is_time_over);
+  EXPECT_EQ(result.verdict, v1::Result::FASTER);
+  EXPECT_FALSE(result.over_untuned.has_value());
+  EXPECT_EQ(result.notes,
+            std::vector<std::string>{"our sessions: timing would take 30.0 s, not 10.0 s"});
+}
+
+TEST_F(BaselineTest, WorkersAreToldWhenTimingsOfFilesEnd) {
+  measurer_->EndBy(clock_.Now() + std::chrono::seconds(9));
+  Compare();
+  clock_.Advance(std::chrono::seconds(8));
+  Compare();
+  EXPECT_EQ(runner_.ends, (std::vector<double>{9, 9, 2, 2})) << "small models have 2 s";
+}
+
+TEST_F(BaselineTest, TheInputRunsAsBefore) {
+  BaselineResult input = UnchangedInput(Compare());
+  EXPECT_EQ(input.verdict, v1::Result::NO_GAIN_FOUND);
+  EXPECT_EQ(input.baseline, "ONNX Runtime 9.9");
+  EXPECT_EQ(input.output_runtime, "ONNX Runtime 9.9");
+  EXPECT_TRUE(input.output_in_onnxruntime);
+  EXPECT_EQ(input.input_latency.median_ns, kOnnxRuntimeNs);
+  EXPECT_EQ(input.output_latency.median_ns, kOnnxRuntimeNs);
+  EXPECT_EQ(input.speedup.high, 1);
+  EXPECT_FALSE(input.over_untuned.has_value());
+  request_.onnxruntime.clear();
+  input = UnchangedInput(Compare());
+  EXPECT_EQ(input.baseline, "AutoGraph, untuned");
+  EXPECT_EQ(input.output_runtime, "AutoGraph");
+  EXPECT_FALSE(input.output_in_onnxruntime);
 }
 
 TEST_F(BaselineTest, WithoutOnnxRuntimeOneSetIsEnough) {

@@ -27,7 +27,7 @@ class Budget {
 
   // The share of the total that is kept for the end: at least kEndShare, at most kEndShareMax.
   static constexpr double kEndShare = 0.25;
-  static constexpr double kEndShareMax = 0.6;
+  static constexpr double kEndShareMax = 0.7;
   static constexpr double kComparisonShare = 0.2;  // Of the time before the end's share.
   // Two exports, and reading each of them back.
   static constexpr int kImportsAtEnd = 4;

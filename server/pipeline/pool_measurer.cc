@@ -207,7 +207,7 @@ void PoolMeasurer::Keep(const Asked& asked, const Delivery& delivery) {
   }
 }
 
-// `until` is for the worker; one that is not done `grace` later is stopped.
+// `until` is for the worker; one that is not done `grace` later is stopped, unless that is max().
 Status PoolMeasurer::RunItem(v1::WorkItem work,
                              const std::function<void(const Delivery&)>& on_result,
                              const std::function<bool()>& stop, const Limit& limit) {
@@ -215,7 +215,7 @@ Status PoolMeasurer::RunItem(v1::WorkItem work,
   if (limit.until != Nanos::max()) {
     const std::chrono::duration<double> left = limit.until - clock_.Now();
     work.set_end_within_seconds(std::max(left.count(), 1e-3));
-    end = std::max(limit.until, clock_.Now()) + limit.grace;
+    if (limit.grace != Nanos::max()) end = std::max(limit.until, clock_.Now()) + limit.grace;
   }
   const auto is_over = [&] { return (stop && stop()) || clock_.Now() > end; };
   if (options_.turn != nullptr) options_.turn->Leave();
@@ -327,8 +327,7 @@ StatusOr<std::optional<v1::ShownValues>> PoolMeasurer::Show(v1::Check check,
   return shown;
 }
 
-StatusOr<EntryResult> PoolMeasurer::RunFiles(v1::FileSet set,
-                                             const std::vector<std::string>& outputs) {
+StatusOr<EntryResult> PoolMeasurer::RunFiles(v1::FileSet set, const Limit& limit) {
   v1::WorkItem item = ItemOf(options_.plan_seconds_max);
   set.set_policy(options_.policy.Text());
   *item.mutable_files() = std::move(set);
@@ -340,13 +339,16 @@ StatusOr<EntryResult> PoolMeasurer::RunFiles(v1::FileSet set,
       entry = delivery.result.status;
     }
   };
-  AG_TRY(RunItem(std::move(item), keep, options_.cancelled, {.outputs = outputs}));
+  AG_TRY(RunItem(std::move(item), keep, options_.cancelled, limit));
   return entry;
 }
 
 StatusOr<FileTimes> PoolMeasurer::TimeFiles(v1::FileSet set) {
   const auto files = static_cast<size_t>(set.files_size());
-  AG_LET(const EntryResult entry, RunFiles(std::move(set), {}));
+  // The worker ends by itself: without an answer there would be no reason to report.
+  Limit limit{.until = until_, .grace = Nanos::max()};
+  if (until_ != Nanos::max()) limit.until = std::max(until_, clock_.Now() + kFilesLeast);
+  AG_LET(const EntryResult entry, RunFiles(std::move(set), limit));
   AG_TRY(CheckFileTimes(entry.file_times, files));
   foreign_load_.blocks += static_cast<int>(entry.file_times.blocks.size());
   foreign_load_.blocks_disturbed += entry.file_times.disturbed;
@@ -355,7 +357,7 @@ StatusOr<FileTimes> PoolMeasurer::TimeFiles(v1::FileSet set) {
 
 StatusOr<std::vector<OutputError>> PoolMeasurer::CompareFiles(
     v1::FileSet set, const std::vector<std::string>& outputs) {
-  AG_LET(const EntryResult entry, RunFiles(std::move(set), outputs));
+  AG_LET(const EntryResult entry, RunFiles(std::move(set), {.outputs = outputs}));
   return entry.errors;
 }
 

@@ -59,7 +59,10 @@ class PoolMeasurer : public Measurer {
                                                 const std::vector<std::string>& outputs,
                                                 int64_t bytes_max);
 
-  // Times model files in fresh processes on the worker; checked. Errors: the worker's.
+  // Times model files in fresh processes on the worker; checked. A small model has its times even
+  // when the end is near or past. kDeadlineExceeded: the files cannot be timed by then; else the
+  // worker's.
+  static constexpr Nanos kFilesLeast{2'000'000'000};
   StatusOr<FileTimes> TimeFiles(v1::FileSet set);
   // Differences of the second file's outputs from the first's, both run in ONNX Runtime there.
   StatusOr<std::vector<OutputError>> CompareFiles(v1::FileSet set,
@@ -103,12 +106,12 @@ class PoolMeasurer : public Measurer {
                                   std::vector<Digest>* hit_keys);
   void MeasureBatch(const std::vector<Asked>& batch);
   void Keep(const Asked& asked, const Delivery& delivery);
-  StatusOr<EntryResult> RunFiles(v1::FileSet set, const std::vector<std::string>& outputs);
   struct Limit {
     Nanos until = Nanos::max();
     Nanos grace{0};
     std::vector<std::string> outputs = {};  // As ItemRequest::outputs.
   };
+  StatusOr<EntryResult> RunFiles(v1::FileSet set, const Limit& limit);
   Status RunItem(v1::WorkItem work, const std::function<void(const Delivery&)>& on_result,
                  const std::function<bool()>& stop, const Limit& limit);
 

@@ -62,7 +62,8 @@ class Replay {
     }
     const Graph* best = result_.best.has_value() ? &*result_.best : nullptr;
     const StatusOr<Ratio> ratio = request_.try_graph(best, candidate, step.rule());
-    if (ratio.status().code() == StatusCode::kCancelled) {
+    const StatusCode code = ratio.status().code();
+    if (code == StatusCode::kCancelled || code == StatusCode::kDeadlineExceeded) {
       result_.stopped = true;
       return false;
     }

@@ -47,8 +47,8 @@ inline constexpr const char* kWinnerStep = "winner";
 // and repeats the trail while rules find further places. When some of it was dropped, tries the
 // winner itself, since a rewrite may pay only together with the next one or only at certain places.
 // Drops a rule whose places went away with a dropped rule. Asks `stop` before each trial;
-// kCancelled from `try_graph` stops as well, any other error is returned. Calls `on_step` (may be
-// null) for each step.
+// kCancelled and kDeadlineExceeded from `try_graph` stop as well, any other error is returned.
+// Calls `on_step` (may be null) for each step.
 struct PortableRequest {
   Graph model;  // The model as it came: a clean-up that changes nothing is not tried.
   Graph input;  // Cleaned up.

@@ -99,7 +99,8 @@ class Chooser {
   std::optional<OutputFile> wrong_file_;  // The last one tried, if an output differs.
   Published chosen_;
   bool has_chosen_ = false;
-  Nanos set_takes_{0};  // The time of the last comparison with the baseline.
+  Nanos set_takes_{0};                      // The time of the last comparison with the baseline.
+  std::optional<BaselineResult> measured_;  // The last one, of a file that was refused.
 };
 
 // The best plan of the unrewritten input, which may use several streams.
@@ -309,9 +310,11 @@ StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile
   AG_LET(BaselineResult result, CompareOnce(output, file));
   // One process may have got memory that is slower: both are started anew, once.
   if (!AgreesWithFreshSession(result) && IsTimeForAnotherSet()) {
-    AG_LET(result, CompareOnce(output, file));
+    AG_LET(BaselineResult again, CompareOnce(output, file));
+    if (!again.is_time_over) result = std::move(again);
   }
-  if (result.verdict == v1::Result::NOT_MEASURED && request_.onnxruntime.empty()) {
+  const bool is_unmeasured = result.verdict == v1::Result::NOT_MEASURED && !result.is_time_over;
+  if (is_unmeasured && request_.onnxruntime.empty()) {
     const bool is_off = request_.job->onnxruntime() == v1::OptimizeRequest::OFF;
     result.notes.push_back(is_off ? "ONNX Runtime: the request leaves it out"
                                   : "ONNX Runtime: there is none beside the worker");
@@ -363,6 +366,11 @@ StatusOr<bool> Chooser::Try(Trial trial) {
 StatusOr<Refusal> Chooser::WhyNot(const Trial& trial, Published* tried) {
   AG_LET(tried->baseline, Compare(trial.file.digest, &trial.file));
   const BaselineResult& baseline = tried->baseline;
+  if (baseline.verdict != v1::Result::NOT_MEASURED) measured_ = baseline;
+  if (baseline.is_time_over) {
+    return Refusal{Refusal::Kind::kNotRun,
+                   fmt::format("it is not timed: {}", fmt::join(baseline.notes, "; "))};
+  }
   if (trial.file.carries_plan && !baseline.fresh_session) {
     return Refusal{Refusal::Kind::kNotRun,
                    fmt::format("it does not run: {}", fmt::join(baseline.notes, "; "))};
@@ -380,12 +388,6 @@ StatusOr<Refusal> Chooser::WhyNot(const Trial& trial, Published* tried) {
                                                RatioText(*baseline.over_untuned)};
   }
   if (!trial.file.rewritten || !trial.file.carries_plan) return Refusal();
-  if (!IsTimeForAnotherSet()) {
-    tried->warnings.push_back(
-        "the time was over before the file was timed beside the input with the best plan for it: "
-        "it was faster than that in the search's own process only");
-    return Refusal();
-  }
   return WhyNotBesideTunedInput(trial.file, tried);
 }
 
@@ -394,8 +396,15 @@ StatusOr<Refusal> Chooser::WhyNotBesideTunedInput(const OutputFile& file, Publis
   if (!plan.ok()) return IsRefusal(plan.status()) ? StatusOr<Refusal>(Refusal()) : plan.status();
   FilePair pair = Pair(setting_.model_digest, file.digest);
   pair.plan_before = *plan;
-  const StatusOr<Ratio> ratio = CompareFiles(pair, measurer_);
+  const StatusOr<Ratio> ratio = IsTimeForAnotherSet()
+                                    ? CompareFiles(pair, measurer_)
+                                    : Err(StatusCode::kDeadlineExceeded, "no time for another set");
   if (ratio.status().code() == StatusCode::kCancelled) return ratio.status();
+  if (ratio.status().code() == StatusCode::kDeadlineExceeded) {
+    tried->warnings.push_back(
+        "the time was over before the file was timed beside the input with the best plan for it: "
+        "it was faster than that in the search's own process only");
+  }
   if (!ratio.ok()) return Refusal();
   tried->over_tuned_input = *ratio;
   if (ratio->median >= 1) return Refusal();
@@ -404,8 +413,13 @@ StatusOr<Refusal> Chooser::WhyNotBesideTunedInput(const OutputFile& file, Publis
 }
 
 Status Chooser::TakeInput() {
-  SayStage("timing the input");
-  AG_LET(chosen_.baseline, Compare(setting_.model_digest, nullptr));
+  if (!measured_ || !IsTimeOver()) {
+    SayStage("timing the input");
+    AG_LET(chosen_.baseline, Compare(setting_.model_digest, nullptr));
+  }
+  if (measured_ && (IsTimeOver() || chosen_.baseline.is_time_over)) {
+    chosen_.baseline = UnchangedInput(*measured_);
+  }
   if (!AgreesWithFreshSession(chosen_.baseline)) {
     chosen_.warnings.push_back("the input's own bytes: " + UnsteadyText(chosen_.baseline));
   }

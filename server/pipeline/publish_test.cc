@@ -56,6 +56,9 @@ class ReferenceWorker : public WorkRunner {
       if (work.has_groups()) result.measurement = Measured(work.groups().problems(entry));
       if (work.has_check()) result.errors = Checked(work.check());
       if (work.has_files()) result.file_times = Timed(work.files());
+      if (work.has_files() && sets >= late_from) {
+        result.status = Err(StatusCode::kDeadlineExceeded, "30.0 s, not 10.0 s");
+      }
       if (work.has_show()) result.shown = Shown(work.show());
       on_result(delivery);
     }
@@ -68,6 +71,7 @@ class ReferenceWorker : public WorkRunner {
   Digest model;
   int checks = 0;
   int sets = 0;           // Of files that were timed.
+  int late_from = 99;     // The first set that cannot be timed in time.
   double last_takes = 1;  // See Timed.
   int wrong = 0;          // So many first checks find a difference.
 
@@ -399,6 +403,35 @@ TEST_F(PublishTest, WhatWasNotTimedBesideTheTunedInputIsSaid) {
   EXPECT_TRUE(published.file.rewritten);
   EXPECT_FALSE(published.over_tuned_input.has_value());
   EXPECT_THAT(published.warnings, ElementsAre(HasSubstr("the time was over before the file was")));
+}
+
+// A large model: each set of its files takes most of the time.
+TEST_F(PublishTest, WhatCannotBeTimedInTimeIsNotPublished) {
+  UseText(kBranches);
+  Begin("", {});
+  worker_.late_from = 1;
+  const Published published = Choose();
+  EXPECT_TRUE(published.file.digest.IsZero());
+  EXPECT_EQ(published.baseline.verdict, v1::Result::NOT_MEASURED);
+  EXPECT_THAT(published.baseline.notes, Contains("the budget is spent: 30.0 s, not 10.0 s"));
+  EXPECT_THAT(published.warnings,
+              ElementsAre("the input with its plan is not published: it is not timed: the budget "
+                          "is spent: 30.0 s, not 10.0 s"));
+  EXPECT_EQ(worker_.checks, 0);
+}
+
+TEST_F(PublishTest, WithoutTimeTheInputIsNotTimedAgain) {
+  UseText(kBranches);
+  Begin("", {});
+  worker_.last_takes = 1.25;  // The plan is refused.
+  worker_.late_from = 2;
+  const Published published = Choose();
+  EXPECT_TRUE(published.file.digest.IsZero());
+  EXPECT_EQ(published.baseline.verdict, v1::Result::NO_GAIN_FOUND);
+  EXPECT_EQ(published.baseline.baseline, "AutoGraph, untuned");
+  EXPECT_EQ(published.baseline.speedup.high, 1);
+  EXPECT_THAT(published.baseline.notes,
+              Contains("our session on the input alone: the budget is spent"));
 }
 
 TEST_F(PublishTest, TheInputsOwnBytesAreTimedTwiceToo) {
