@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "plan/format/plan_codec.h"
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/close_layouts.h"
 #include "search/backtracking.h"
@@ -68,6 +69,7 @@ class PlanSearch {
   bool MayRefine(const PlanCandidate& candidate);
   std::vector<KernelChoice> Refine(PlanCandidate* candidate);
   void CompareFinalists(SearchResult* result);
+  void TakeRanked(const std::vector<size_t>& finalists, SearchResult* result) const;
   void TakeWinners(const std::vector<size_t>& finalists, const std::vector<PlanTiming>& timings,
                    SearchResult* result) const;
   SearchResult InputResult() const;
@@ -92,6 +94,7 @@ class PlanSearch {
   double best_speedup_ = 1;
   int input_groups_ = 0, input_alternatives_ = 0;
   Nanos plan_takes_{0};     // Time to build and time one plan, in the last call.
+  bool has_guess_ = false;  // The plan that a session guesses was timed beside the input.
   bool may_refine_ = true;  // Once false it stays false: a replay refines the same plans.
   StopReason stop_ = StopReason::kNone;
 };
@@ -196,6 +199,7 @@ void PlanSearch::ChooseLayout() {
   const StatusOr<std::vector<PlanTiming>> timings =
       MeasureAgainstInput(measurer_, input_, pointers, Measurer::Effort::kRanking);
   if (!timings.ok()) return;  // The next measurement meets the same error, and says so.
+  has_guess_ = true;
   double best = 1;
   for (size_t i = 0; i < trials.size(); ++i) {
     const PlanTiming& timing = (*timings)[i + 1];
@@ -218,14 +222,22 @@ void PlanSearch::RefineInput() {
   }
 }
 
-// Times the input, together with a plan of its graph on several streams.
+// Times the input, together with a plan of its graph on several streams and, where no layout was
+// chosen, the plan that a session guesses.
 Status PlanSearch::MeasureInput() {
   std::optional<PlanCandidate> streams =
       MakeStreamsPlan(request_.input, setting_, input_.makespan_ns);
   input_groups_ = times_.asked();
   times_.BeginStage();
+  std::vector<PlanCandidate> others;
+  if (!has_guess_) {
+    StatusOr<PlanCandidate> guessed = MakeGuessedPlan(request_.input, setting_);
+    const bool is_new = guessed.ok() && EncodePlan(guessed->plan) != EncodePlan(input_.plan);
+    if (is_new) others.push_back(*std::move(guessed));
+  }
+  if (streams) others.push_back(*std::move(streams));
   std::vector<const PlanCandidate*> candidates;
-  if (streams) candidates.push_back(&*streams);
+  for (const PlanCandidate& other : others) candidates.push_back(&other);
   run_.Report("measuring plans");
   measurer_.EndBy(run_.search_end());
   const Nanos begin = run_.Now();
@@ -235,9 +247,11 @@ Status PlanSearch::MeasureInput() {
   input_timing_ = timings[0];
   measured_graphs_.insert(HashOfStructure(request_.input));
   double speedup = 1;
-  if (streams && timings[1].status.ok()) {
-    speedup = std::max(speedup, timings[1].speedup);
-    measured_.push_back({*std::move(streams), timings[1]});
+  for (size_t i = 0; i < others.size(); ++i) {
+    const PlanTiming& timing = timings[i + 1];
+    if (!timing.status.ok()) continue;
+    speedup = std::max(speedup, timing.speedup);
+    measured_.push_back({std::move(others[i]), timing});
   }
   Enqueue(input_graph_, speedup);
   return OkStatus();
@@ -404,18 +418,22 @@ SearchResult PlanSearch::InputResult() const {
 void PlanSearch::CompareFinalists(SearchResult* result) {
   const std::vector<size_t> finalists = ChooseFinalists(measured_);
   if (run_.Cancelled() && finalists.empty()) return;
+  const auto plans = static_cast<int64_t>(finalists.size() + 1);
+  const bool is_short = run_.comparison_end() - run_.Now() < plans * plan_takes_;
+  if (is_short && !finalists.empty() && !run_.Cancelled()) return TakeRanked(finalists, result);
   for (const size_t i : finalists) Refine(&measured_[i].candidate);
   std::vector<const PlanCandidate*> candidates;
   for (const size_t i : finalists) candidates.push_back(&measured_[i].candidate);
   // The unfused plan is only information, so it is the first to be left out.
-  const Nanos all_take = plan_takes_ * static_cast<int64_t>(candidates.size() + 2);
-  const bool has_time = run_.comparison_end() - run_.Now() > 2 * all_take;
+  const bool has_time = run_.comparison_end() - run_.Now() > 2 * (plans + 1) * plan_takes_;
   const bool has_unfused = unfused_.ok() && !run_.Cancelled() && has_time;
   if (has_unfused) candidates.push_back(&*unfused_);
   run_.Report("measuring plans");
   measurer_.EndBy(run_.comparison_end());
   StatusOr<std::vector<PlanTiming>> timings =
       MeasureAgainstInput(measurer_, input_, candidates, Measurer::Effort::kVerdict);
+  const bool is_cut = timings.status().code() == StatusCode::kCancelled && !run_.Cancelled();
+  if (is_cut && !finalists.empty()) return TakeRanked(finalists, result);
   if (!timings.ok()) {
     run_.Warn(fmt::format("final comparison: {}", Message(timings.status())));
     if (stop_ != StopReason::kCancelled) stop_ = StopReason::kUnavailable;
@@ -431,6 +449,14 @@ void PlanSearch::CompareFinalists(SearchResult* result) {
     if (!timing.status.ok()) run_.Warn("final comparison: " + Message(timing.status));
   }
   TakeWinners(finalists, *timings, result);
+}
+
+// For a model whose plans take too long to be timed once more: what ranked them decides, since what
+// is published is timed as a file.
+void PlanSearch::TakeRanked(const std::vector<size_t>& finalists, SearchResult* result) const {
+  std::vector<PlanTiming> timings;
+  for (const size_t i : finalists) timings.push_back(measured_[i].timing);
+  TakeWinners(finalists, timings, result);
 }
 
 void PlanSearch::TakeWinners(const std::vector<size_t>& finalists,

@@ -620,6 +620,25 @@ TEST_F(SearchTest, TheUnfusedPlanIsLeftOutOfShortFinalComparisons) {
   }
 }
 
+// Timing the input and its rivals takes all the time that there is.
+TEST_F(SearchTest, WithoutTimeForTheFinalComparisonTheRankingDecides) {
+  const SearchRequest base = Request(kTwoProducts, kReassociate);
+  for (const int64_t plan_ms : {600, 900, 1'200}) {
+    SearchRequest request = base;
+    request.options.limits.time_max = 3'000 * kMs;
+    request.options.limits.comparison_max = 500 * kMs;
+    FakeClock clock;
+    SlowMeasurer measurer(clock, 1 * kMs, plan_ms * kMs);
+    const auto result = FindPlan(request, measurer, clock);
+    ASSERT_TRUE(result.ok()) << Message(result.status());
+    ExpectSound(request, *result);
+    EXPECT_EQ(result->stop_reason, StopReason::kTime);
+    EXPECT_GT(result->plans_timed, 0);
+    EXPECT_EQ(result->timing.verdict, Verdict::kFaster) << plan_ms;
+    EXPECT_EQ(measurer.plan_efforts.back(), Measurer::Effort::kRanking);
+  }
+}
+
 // The counts tell what was cut, so it does not matter where and why.
 TEST_F(SearchTest, ASearchWhoseMeasuringWasCutIsReplayedByItsCounts) {
   SearchRequest request = Request(ManyGroups(), kReassociate);
