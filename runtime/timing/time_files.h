@@ -23,6 +23,7 @@ struct FileToTime {
   std::string path;
   FileRuntime runtime = FileRuntime::kAutograph;
   std::string plan = {};  // Bytes of the plan for our runtime; empty: the one that it carries.
+  bool operator==(const FileToTime&) const = default;
 };
 
 struct TimeFilesRequest {

@@ -82,6 +82,18 @@ TEST_F(TimeFilesTest, ALongModelRunsOnceInABlock) {
   EXPECT_EQ(Message(CheckFileTimes(none, 2)), "file times: a time of 0 ns");
 }
 
+TEST_F(TimeFilesTest, WhatFailedIsNotRunInASecondProcess) {
+  const std::string count = python_.path() + "/runs";
+  python_.Runs("echo 'ready - 1' >&3; read -r line <&3; echo run >> " + count + "; exit 4");
+  TimeFilesRequest request = Two();
+  request.files[1] = request.files[0];
+  const auto times = TimeFiles(request);
+  ASSERT_TRUE(times.ok()) << Message(times.status());
+  EXPECT_EQ(times->runners[0].status.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(ToString(times->runners[1].status), ToString(times->runners[0].status));
+  EXPECT_EQ(*ReadFile(count), "run\n");
+}
+
 TEST_F(TimeFilesTest, NineBlocksAreTimedByTheEndOrNone) {
   python_.Runs(FakeAnswers("1000000"));
   TimeFilesRequest request = Two();

@@ -193,6 +193,7 @@ StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
 }
 
 BaselineResult UnchangedInput(const BaselineResult& measured) {
+  if (measured.verdict == v1::Result::NOT_MEASURED) return measured;
   BaselineResult result;
   result.verdict = v1::Result::NO_GAIN_FOUND;
   result.baseline = measured.baseline;

@@ -51,8 +51,7 @@ struct BaselineResult {
 StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
                                              PoolMeasurer& measurer);
 
-// What follows for the input's own bytes from timing another output: they run as before. REQUIRES:
-// the verdict is not NOT_MEASURED.
+// What follows for the input's own bytes from timing another output: they run as before.
 BaselineResult UnchangedInput(const BaselineResult& measured);
 
 // True when a second fresh process agrees with the latency that would be reported: the interval of

@@ -99,8 +99,8 @@ class Chooser {
   std::optional<OutputFile> wrong_file_;  // The last one tried, if an output differs.
   Published chosen_;
   bool has_chosen_ = false;
-  Nanos set_takes_{0};                      // The time of the last comparison with the baseline.
-  std::optional<BaselineResult> measured_;  // The last one, of a file that was refused.
+  Nanos set_takes_{0};                     // The time of the last comparison with the baseline.
+  std::optional<BaselineResult> refused_;  // The last one of a file that was not taken.
 };
 
 // The best plan of the unrewritten input, which may use several streams.
@@ -366,7 +366,7 @@ StatusOr<bool> Chooser::Try(Trial trial) {
 StatusOr<Refusal> Chooser::WhyNot(const Trial& trial, Published* tried) {
   AG_LET(tried->baseline, Compare(trial.file.digest, &trial.file));
   const BaselineResult& baseline = tried->baseline;
-  if (baseline.verdict != v1::Result::NOT_MEASURED) measured_ = baseline;
+  refused_ = baseline;
   if (baseline.is_time_over) {
     return Refusal{Refusal::Kind::kNotRun,
                    fmt::format("it is not timed: {}", fmt::join(baseline.notes, "; "))};
@@ -413,12 +413,12 @@ StatusOr<Refusal> Chooser::WhyNotBesideTunedInput(const OutputFile& file, Publis
 }
 
 Status Chooser::TakeInput() {
-  if (!measured_ || !IsTimeOver()) {
+  if (!refused_ || !IsTimeOver()) {
     SayStage("timing the input");
     AG_LET(chosen_.baseline, Compare(setting_.model_digest, nullptr));
   }
-  if (measured_ && (IsTimeOver() || chosen_.baseline.is_time_over)) {
-    chosen_.baseline = UnchangedInput(*measured_);
+  if (refused_ && (IsTimeOver() || chosen_.baseline.is_time_over)) {
+    chosen_.baseline = UnchangedInput(*refused_);
   }
   if (!AgreesWithFreshSession(chosen_.baseline)) {
     chosen_.warnings.push_back("the input's own bytes: " + UnsteadyText(chosen_.baseline));

@@ -71,6 +71,7 @@ class ReferenceWorker : public WorkRunner {
   Digest model;
   int checks = 0;
   int sets = 0;           // Of files that were timed.
+  bool runs = true;       // Files do.
   int late_from = 99;     // The first set that cannot be timed in time.
   double last_takes = 1;  // See Timed.
   int wrong = 0;          // So many first checks find a difference.
@@ -137,8 +138,10 @@ class ReferenceWorker : public WorkRunner {
       const bool is_model = file.digest() == model.Hex();
       const size_t f = times.runners.size();
       times.runners.push_back({.version = "1", .carried_plan = !is_model});
+      if (!runs) times.runners.back().status = Err(StatusCode::kUnavailable, "it fails");
       block[f] = block[block.size() - 1 - f] = is_model ? 300 : 200;
     }
+    if (!runs) return times;
     for (const size_t run : {block.size() / 2 - 1, block.size() / 2}) block[run] *= last_takes;
     times.blocks.assign(9, block);
     return times;
@@ -432,6 +435,18 @@ TEST_F(PublishTest, WithoutTimeTheInputIsNotTimedAgain) {
   EXPECT_EQ(published.baseline.speedup.high, 1);
   EXPECT_THAT(published.baseline.notes,
               Contains("our session on the input alone: the budget is spent"));
+}
+
+TEST_F(PublishTest, WithoutTimeWhatDidNotRunIsNotRunAgain) {
+  UseText(kBranches);
+  Begin("", {});
+  worker_.runs = false;
+  request_.time_left = [this] { return Nanos(worker_.sets > 0 ? 0 : 1'000'000'000); };
+  const Published published = Choose();
+  EXPECT_TRUE(published.file.digest.IsZero());
+  EXPECT_EQ(published.baseline.verdict, v1::Result::NOT_MEASURED);
+  EXPECT_THAT(published.baseline.notes, Contains(HasSubstr("our session on the input: it fails")));
+  EXPECT_EQ(worker_.sets, 1);
 }
 
 TEST_F(PublishTest, TheInputsOwnBytesAreTimedTwiceToo) {
