@@ -315,6 +315,27 @@ TEST(CpuDevice, SoftmaxOfARowThatHasNan) {
   for (const float y : built.outputs[0].As<float>()) ASSERT_TRUE(std::isnan(y));
 }
 
+// Of a batch of 0.
+TEST(CpuDevice, RunsGroupsWithoutElements) {
+  const auto device = *OpenCpuDevice({.cores = 1});
+  for (const char* made : {
+           "relu(conv(x, const f32[16,16,3,3] seed 1) pads=[1,1,1,1] strides=[1,1] "
+           "dilations=[1,1])",
+           "max_pool(x) kernel_shape=[2,2] strides=[2,2] pads=[0,0,0,0] dilations=[1,1]",
+           "reduce_mean(x) axes=[2,3]",
+           "softmax(x) axis=1",
+           "matmul(x, const f32[8,5] seed 1)",
+           "gather(x, const i64[3] {0,2,1}) axis=1",
+       }) {
+    const auto status = ToString(RunProblem(
+        *device, {.graph = *ParseGraph(fmt::format("input x f32[0,16,8,8]\noutput y = {}\n", made)),
+                  .pattern = "any",
+                  .input_layouts = {Layout::kPlain},
+                  .output_layouts = {Layout::kPlain}}));
+    EXPECT_EQ(status, "OK") << made;
+  }
+}
+
 // A group that says no cores gets those of the device.
 TEST(CpuDevice, NoCoresAreAllCores) {
   const auto device = *OpenCpuDevice();

@@ -19,8 +19,33 @@ Status CheckLayouts(const Group& group) {
   return OkStatus();
 }
 
+// What runs a group whose results have no elements, such as those of a batch of 0.
+class NoWork : public Kernel {
+ public:
+  Status Run(const RunContext&, Inputs, Outputs) override { return OkStatus(); }
+};
+
+StatusOr<std::vector<std::string>> NoWorkNames(const GroupContext&) {
+  return std::vector<std::string>{"no_work"};
+}
+
+StatusOr<std::unique_ptr<Kernel>> MakeNoWork(const GroupContext& context, const std::string&,
+                                             size_t* done) {
+  *done = context.group.nodes.size();
+  return std::make_unique<NoWork>();
+}
+
+constexpr Family kNoWorkFamily = {NoWorkNames, MakeNoWork};
+
+bool HasNoWork(const GroupContext& context) {
+  return std::ranges::all_of(context.group.outputs, [&](const Port& port) {
+    return context.graph.type(port.edge).NumElements() == 0;
+  });
+}
+
 StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   AG_TRY(CheckLayouts(context.group));
+  if (HasNoWork(context)) return &kNoWorkFamily;
   if (context.group.pattern == kReorderPattern) return &kReorderFamily;
   if (context.group.nodes.empty()) {
     return Err(StatusCode::kInvalidArgument, "group {}: no nodes", context.group.pattern);
@@ -154,8 +179,8 @@ StatusOr<std::unique_ptr<Kernel>> MakeStaged(const GroupContext& context, const 
 // Makes the family's kernel for all of the group.
 StatusOr<std::unique_ptr<Kernel>> MakeWhole(const GroupContext& context, const Family& family,
                                             const std::string& name) {
-  const bool takes_all =
-      &family == &kReorderFamily || &family == &kChainFamily || &family == &kReferenceFamily;
+  const bool takes_all = &family == &kReorderFamily || &family == &kChainFamily ||
+                         &family == &kReferenceFamily || &family == &kNoWorkFamily;
   if (!takes_all && context.group.nodes.size() > 1) return MakeStaged(context, family, name);
   size_t done = 0;
   return family.make(context, name, &done);
