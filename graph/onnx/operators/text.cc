@@ -20,13 +20,19 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
+// Strings that a few nodes double are no text long before numbers are too many.
+int64_t TextBytesMax(const OperatorCall& call) {
+  return std::min(call.bytes_max(), int64_t{512} << 20);
+}
+
 // Makes result `i`. kResourceExhausted: the strings have too many bytes.
 Status GiveStrings(OperatorCall& call, size_t i, const Shape& shape, const Strings& strings) {
   int64_t bytes = static_cast<int64_t>((strings.size() + 1) * sizeof(int64_t));
   for (const std::string& value : strings) bytes += static_cast<int64_t>(value.size());
-  if (bytes > call.bytes_max()) {
+  if (bytes > TextBytesMax(call)) {
     return Err(StatusCode::kResourceExhausted,
-               "output {}: its strings have {} bytes, the limit is {}", i, bytes, call.bytes_max());
+               "output {}: its strings have {} bytes, the limit is {}", i, bytes,
+               TextBytesMax(call));
   }
   call.Give(i, Tensor::FromStrings(shape, strings));
   return OkStatus();
@@ -136,11 +142,13 @@ Status RunStringConcat(OperatorCall& call) {
   Strings joined;
   Walk(shape, strides, [&](const std::array<int64_t, 2>& at) {
     bytes += static_cast<int64_t>(a[at[0]].size() + b[at[1]].size() + sizeof(std::string));
-    if (bytes <= call.bytes_max()) joined.push_back(std::string(a[at[0]]) + std::string(b[at[1]]));
+    if (bytes <= TextBytesMax(call)) {
+      joined.push_back(std::string(a[at[0]]) + std::string(b[at[1]]));
+    }
   });
-  if (bytes <= call.bytes_max()) return GiveStrings(call, 0, shape, joined);
+  if (bytes <= TextBytesMax(call)) return GiveStrings(call, 0, shape, joined);
   return Err(StatusCode::kResourceExhausted, "output 0: its strings have {} bytes, the limit is {}",
-             bytes, call.bytes_max());
+             bytes, TextBytesMax(call));
 }
 
 constexpr std::string_view kSpaces = " \t\n\v\f\r";
@@ -193,7 +201,7 @@ Status RunStringSplit(OperatorCall& call) {
   shape.push_back(width);
   const TensorType type{DType::kInt64, shape};  // As large as the offsets of the result.
   AG_TRY(ag::CheckType(type), "output 0");
-  if (type.Bytes() > call.bytes_max()) {
+  if (type.Bytes() > TextBytesMax(call)) {
     return Err(StatusCode::kResourceExhausted, "output 0: {} strings of up to {} parts",
                split.size(), width);
   }
