@@ -158,7 +158,8 @@ TEST(FormTimedGroups, OperatorsFollowInBlocksWhereTheyCan) {
       {"a whole block takes all", 32, "div(c, exp(c))", true},
       {"one per channel", 32, "add(c, s)", true},
       {"the mean of each channel", 20, "reduce_mean(c) axes=[2,3]", true},
-      {"the mean of each row", 20, "reduce_mean(c) axes=[3]", false},
+      {"the mean of each row", 20, "reduce_mean(c) axes=[3]", true},
+      {"the mean over channels", 32, "reduce_mean(c) axes=[1]", false},
   };
   for (const auto& c : kCases) {
     const Graph graph =
@@ -175,6 +176,27 @@ TEST(FormTimedGroups, OperatorsFollowInBlocksWhereTheyCan) {
     for (const Group& group : timed->groups) {
       if (!std::ranges::count(group.nodes, last)) continue;
       EXPECT_EQ(group.outputs[0].layout == Layout::kBlocked16, c.blocked) << c.name;
+    }
+  }
+}
+
+// Its result is plain, what it reads need not be.
+TEST(FormTimedGroups, ReductionsWithoutTheirAxesReadBlocks) {
+  for (const auto& [channels, blocked] : {std::pair{32, true}, {20, false}}) {
+    const Graph graph =
+        GraphOf(fmt::format("input x f32[1,{0},8,8]\nw = const f32[{0},{0},1,1] seed 1\n"
+                            "b = const f32[{0}] seed 2\n"
+                            "c = conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]\n"
+                            "output y = relu(reduce_max(c) axes=[2,3] keepdims=0)\n",
+                            channels));
+    TasteTimes times(2e3);
+    const auto timed = FormTimedGroups(graph, SpecOf(1e11), {}, times,
+                                       {.grouped = false, .layout = Layout::kBlocked16});
+    ASSERT_EQ(ToString(timed.status()), "OK") << channels;
+    for (const Group& group : timed->groups) {
+      if (group.pattern != "reduce") continue;
+      EXPECT_EQ(group.inputs[0].layout == Layout::kBlocked16, blocked) << channels;
+      EXPECT_EQ(group.outputs[0].layout, Layout::kPlain);
     }
   }
 }

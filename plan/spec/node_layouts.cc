@@ -71,9 +71,12 @@ bool CanConv(const Graph& graph, const Node& node, Layout layout) {
   return in / groups % multiple == 0 && out / groups % multiple == 0;
 }
 
+// Without its folded axes the result is plain.
 bool CanReduce(const Graph& graph, const Node& node, Layout layout) {
-  return node.IntList("axes") == Ints{2, 3} && node.Int("keepdims") == 1 &&
-         Fits(graph.type(node.inputs[0]), layout);
+  const TensorType& x = graph.type(node.inputs[0]);
+  const auto is_side = [](int64_t axis) { return axis == 2 || axis == 3; };
+  if (!Fits(x, layout) || !std::ranges::all_of(node.IntList("axes"), is_side)) return false;
+  return node.Int("keepdims") == 1 ? Fits(node.outputs[0], layout) : HasWholeBlocks(x, layout);
 }
 
 bool CanConcat(const Graph& graph, const Node& node, Layout layout) {
@@ -110,13 +113,13 @@ bool CanResize(const Graph& graph, const Node& node, Layout layout) {
 // Whether the operator can work on tensors in `layout`.
 bool CanWorkIn(const Graph& graph, const Node& node, Layout layout) {
   if (layout == Layout::kPlain) return true;
+  if (Has(node.op, kReduction)) return CanReduce(graph, node, layout);
   if (!Fits(node.outputs[0], layout)) return false;
   if (Has(node.op, kElementwise)) return CanElementwise(graph, node, layout);
   if (node.op == OpKind::kConv) return CanConv(graph, node, layout);
   if (Has(node.op, kPooling)) return Fits(graph.type(node.inputs[0]), layout);
   if (Has(node.op, kResampling)) return CanResize(graph, node, layout);
   if (node.op == OpKind::kBatchNorm) return HasWholeBlocks(node.outputs[0], layout);
-  if (Has(node.op, kReduction)) return CanReduce(graph, node, layout);
   if (node.op == OpKind::kPad) return Fits(graph.type(node.inputs[0]), layout);
   if (node.op == OpKind::kConcat) return CanConcat(graph, node, layout);
   if (node.op == OpKind::kSplit || node.op == OpKind::kSlice) return CanCut(graph, node, layout);
