@@ -38,6 +38,24 @@ TEST(EvaluateTest, TheResultDoesNotDependOnThreads) {
   }
 }
 
+TEST(EvaluateTest, TransposesKeepTheBytesOfFloats) {
+  for (const char* type : {"f16", "bf16", "f32", "f64"}) {
+    const Graph graph =
+        *ParseGraph(fmt::format("input x {}[3,4,5]\noutput y = transpose(x) perm=[2,0,1]\n"
+                                "output z = transpose(x) perm=[0,1,2]\n",
+                                type));
+    Tensor x = RandomInputs(graph, 5)[0];
+    std::ranges::fill(x.Mutable<char>().first(static_cast<size_t>(SizeOf(x.type().dtype))), '\xff');
+    const std::vector<Tensor> results = *Evaluate(graph, {x}, MemoryWeights());
+    const auto size = static_cast<size_t>(SizeOf(x.type().dtype));
+    for (size_t i = 0; i < 60; ++i) {  // (i, j, k) of x is (k, i, j) of y.
+      const size_t to = i % 5 * 12 + i / 5;
+      ASSERT_EQ(results[0].bytes().substr(to * size, size), x.bytes().substr(i * size, size));
+    }
+    EXPECT_EQ(results[1].bytes(), x.bytes()) << type;
+  }
+}
+
 // The definition of conv, written again without any packing.
 double ConvAt(const Tensor& x, const Tensor& w, double bias, std::span<const int64_t> at) {
   double sum = 0;
