@@ -126,10 +126,17 @@ Status CheckRanks(const OnnxNode& node, std::span<const OperandInfo> operands) {
              other.ToString());
 }
 
-// The library writes at the axes of a reduction without a look at the rank.
+// The library writes at the axes of a reduction and of a layer norm without a look at the rank.
 Status CheckAxes(const OnnxNode& node, std::span<const OperandInfo> operands) {
-  if (!node.op_type.starts_with("Reduce") || operands.empty()) return OkStatus();
+  if (operands.empty()) return OkStatus();
   const auto rank = static_cast<int64_t>(operands[0].type.shape.size());
+  if (node.op_type == "LayerNormalization") {
+    const auto given = std::ranges::find(node.attributes, "axis", &OnnxAttribute::name);
+    const int64_t axis = given == node.attributes.end() ? -1 : given->i;
+    if (axis >= -rank && axis < rank) return OkStatus();
+    return Err(StatusCode::kInvalidArgument, "axis {} is outside [{}, {})", axis, -rank, rank);
+  }
+  if (!node.op_type.starts_with("Reduce")) return OkStatus();
   for (const OnnxAttribute& attribute : node.attributes) {
     if (attribute.name != "axes") continue;
     for (const int64_t axis : attribute.ints) {

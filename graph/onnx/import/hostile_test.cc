@@ -124,6 +124,8 @@ TEST(HostileTest, NodesThatAreWrong) {
        "node 0 (GatherND): indices i64[2,3] with batch_dims 0 do not fit f32[3,4]"},
       {"g (uint8[2] x) => (uint8[2] y) { y = ReduceL2<axes = [88]>(x) }",
        "node 0 (ReduceL2): axis 88 is outside [-1, 1)"},
+      {"g (bool x) => (bool y) { y, m = LayerNormalization(x, x) }",
+       "node 0 (LayerNormalization): axis -1 is outside [0, 0)"},
       {"g (float[2,2] x) => (float[2,2] y) <float[1,2,2] v = {1, 2, 3, 4}, "
        "float[2] s = {1, 2}> { n = InstanceNormalization(v, s, ) y = Relu(x) }",
        "node 0 (InstanceNormalization): operator \"InstanceNormalization\": input 2 is missing"},

@@ -64,6 +64,19 @@ TEST(ScalarOperators, TypesWithoutArithmetic) {
   }
 }
 
+TEST(ScalarOperators, Float8HasNoArithmetic) {
+  const Tensor bytes = Tensor::Zeros({DType::kFloat8E4M3Fnuz, {2}});
+  for (const char* op : {"ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSum", "Neg"}) {
+    EXPECT_EQ(RunNode({.op_type = op, .opset = 18}, {bytes}).status().code(),
+              StatusCode::kUnimplemented)
+        << op;
+  }
+  for (const char* op : {"Pow", "Add", "Max"}) {
+    EXPECT_FALSE(RunNode({.op_type = op}, {Tensor::Zeros({DType::kFloat32, {2}}), bytes}).ok())
+        << op;
+  }
+}
+
 TEST(ScalarOperators, ShiftsToTheRightRepeatTheSign) {
   const auto shifted = [](DType dtype, const char* direction, double a, double b) {
     const auto y =
