@@ -125,7 +125,7 @@ TEST_F(BaselineTest, WorkersAreToldWhenTimingsOfFilesEnd) {
   Compare();
   clock_.Advance(std::chrono::seconds(8));
   Compare();
-  EXPECT_EQ(runner_.ends, (std::vector<double>{9, 9, 2, 2})) << "small models have 2 s";
+  EXPECT_EQ(runner_.ends, (std::vector<double>{9, 9, 5, 5})) << "small models have 5 s";
 }
 
 TEST_F(BaselineTest, TheInputRunsAsBefore) {

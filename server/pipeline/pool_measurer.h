@@ -59,10 +59,10 @@ class PoolMeasurer : public Measurer {
                                                 const std::vector<std::string>& outputs,
                                                 int64_t bytes_max);
 
-  // Times model files in fresh processes on the worker; checked. A small model has its times even
-  // when the end is near or past. kDeadlineExceeded: the files cannot be timed by then; else the
-  // worker's.
-  static constexpr Nanos kFilesLeast{2'000'000'000};
+  // Times model files in fresh processes on the worker; checked. A model that needs less than
+  // kFilesLeast has its times even when the end is near or past. kDeadlineExceeded: the files
+  // cannot be timed by then; else the worker's.
+  static constexpr Nanos kFilesLeast{5'000'000'000};
   StatusOr<FileTimes> TimeFiles(v1::FileSet set);
   // Differences of the second file's outputs from the first's, both run in ONNX Runtime there.
   StatusOr<std::vector<OutputError>> CompareFiles(v1::FileSet set,
