@@ -38,9 +38,11 @@ struct TimeFilesRequest {
   double seconds = 10;      // Of sampling, unless 9 blocks take longer.
   int blocks_max = 21;
   // Of RealClock. No block is repeated or added to the 9 then, and no file has times when 9 blocks
-  // would take longer by more than kLateMax of the time from the call until then.
+  // would be late by more than kLateMax, and by more than kLateShare of the time from the call
+  // until then.
   Nanos until = Nanos::max();
-  static constexpr double kLateMax = 0.25;
+  static constexpr Nanos kLateMax{4'000'000'000};
+  static constexpr double kLateShare = 0.25;
   Nanos answer_max{60'000'000'000};   // A process that says nothing for so long counts as hung.
   std::string program = {};           // The binary with the role "time-file"; empty: our own.
   std::function<bool()> stop;         // May be null. Asked often; true ends with kCancelled.
