@@ -134,7 +134,7 @@ StatusOr<BaselineResult> CompareInOneSet(const BaselineRequest& request, PoolMea
   StatusOr<FileTimes> timed = measurer.TimeFiles(std::move(set));
   if (timed.status().code() == StatusCode::kDeadlineExceeded) {
     result.is_time_over = true;
-    result.notes.push_back("the budget is spent: " + Message(timed.status()));
+    result.notes.push_back("the budget is too short: " + Message(timed.status()));
     return result;
   }
   AG_LET(FileTimes times, std::move(timed));

@@ -109,8 +109,8 @@ TEST_F(BaselineTest, FilesThatCannotBeTimedInTimeAreNotMeasured) {
   EXPECT_TRUE(result.is_time_over);
   EXPECT_EQ(result.verdict, v1::Result::NOT_MEASURED);
   EXPECT_EQ(runner_.sets.size(), 1u) << "no other set is asked for";
-  EXPECT_EQ(result.notes,
-            std::vector<std::string>{"the budget is spent: timing would take 30.0 s, not 10.0 s"});
+  EXPECT_EQ(result.notes, std::vector<std::string>{
+                              "the budget is too short: timing would take 30.0 s, not 10.0 s"});
   runner_.late_from = 3;
   result = Compare();
   EXPECT_FALSE(result.is_time_over);

@@ -416,10 +416,10 @@ TEST_F(PublishTest, WhatCannotBeTimedInTimeIsNotPublished) {
   const Published published = Choose();
   EXPECT_TRUE(published.file.digest.IsZero());
   EXPECT_EQ(published.baseline.verdict, v1::Result::NOT_MEASURED);
-  EXPECT_THAT(published.baseline.notes, Contains("the budget is spent: 30.0 s, not 10.0 s"));
+  EXPECT_THAT(published.baseline.notes, Contains("the budget is too short: 30.0 s, not 10.0 s"));
   EXPECT_THAT(published.warnings,
               ElementsAre("the input with its plan is not published: it is not timed: the budget "
-                          "is spent: 30.0 s, not 10.0 s"));
+                          "is too short: 30.0 s, not 10.0 s"));
   EXPECT_EQ(worker_.checks, 0);
 }
 
