@@ -1,16 +1,15 @@
 #include "server/rpc/failure_guard.h"
 
-#include <utility>
-
 #include "base/log.h"
 
 namespace ag {
 
 void FailureGuard::Count(const std::string& peer, int errors) {
   constexpr int kErrorsMax = kResetsMax * kErrorsOfReset;
+  constexpr int kErrorsMin = kResetsMin * kErrorsOfReset;
   if (!peer.starts_with("ipv4:") && !peer.starts_with("ipv6:")) return;
   const std::string host = peer.substr(0, peer.rfind(':'));
-  int before = 0;
+  bool is_news = false;
   {
     MutexLock lock(mutex_);
     const Nanos now = clock_.Now();
@@ -19,11 +18,12 @@ void FailureGuard::Count(const std::string& peer, int errors) {
       errors_.clear();
       ended_.clear();
     }
-    before = std::exchange(errors_[host], errors_[host] + errors);
+    const int own = errors_[peer] += errors, all = errors_[host] += errors;
     // Thousands of calls of a connection that has ended may still come.
-    if (before + errors <= kErrorsMax || !ended_.insert(peer).second) return;
+    if (all <= kErrorsMax || own < kErrorsMin || !ended_.insert(peer).second) return;
+    is_news = ended_.insert(host).second;
   }
-  if (before <= kErrorsMax) {
+  if (is_news) {
     LogWarn("{}: too many calls in a second were reset or have failed: such connections end", host);
   }
   end_(peer);

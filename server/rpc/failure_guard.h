@@ -22,12 +22,13 @@ class FailureGuard {
 
   // Counts a call that its client has reset, or one that ended with an error and may have been.
   // Above kResetsMax of one host within a second, or as many errors as kErrorsOfReset times that,
-  // each ends its connection, which is done once in that second. A peer without a host (unix:PATH)
-  // is not counted.
+  // each ends its connection, which is done once in that second and leaves connections alone that
+  // had fewer than kResetsMin themselves: they are of others behind the same address. A peer
+  // without a host (unix:PATH) is not counted.
   void CountReset(const std::string& peer) { Count(peer, kErrorsOfReset); }
   void CountError(const std::string& peer) { Count(peer, 1); }
 
-  static constexpr int kResetsMax = 100, kErrorsOfReset = 10;
+  static constexpr int kResetsMax = 100, kResetsMin = 2, kErrorsOfReset = 10;
 
  private:
   void Count(const std::string& peer, int errors);
@@ -36,8 +37,8 @@ class FailureGuard {
   const std::function<void(const std::string& peer)> end_;
   Mutex mutex_;
   Nanos began_ AG_GUARDED_BY(mutex_){0};  // The second that is counted.
-  absl::flat_hash_map<std::string, int> errors_ AG_GUARDED_BY(mutex_);  // By host.
-  absl::flat_hash_set<std::string> ended_ AG_GUARDED_BY(mutex_);        // Peers.
+  absl::flat_hash_map<std::string, int> errors_ AG_GUARDED_BY(mutex_);  // By host, and by peer.
+  absl::flat_hash_set<std::string> ended_ AG_GUARDED_BY(mutex_);        // Peers, and their hosts.
 };
 
 }  // namespace ag

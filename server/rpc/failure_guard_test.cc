@@ -19,7 +19,9 @@ TEST(FailureGuard, EndsTheConnectionsOfAHostThatResetsTooMuch) {
     guard.CountReset("unix:");
   }
   EXPECT_TRUE(ended.empty());
-  guard.CountError("ipv4:10.0.0.7:9");
+  guard.CountError("ipv4:10.0.0.7:900");
+  EXPECT_TRUE(ended.empty()) << "one of many behind the same address";
+  guard.CountReset("ipv4:10.0.0.7:9");  // Its second.
   guard.CountReset("ipv4:10.0.0.7:8");
   guard.CountReset("ipv4:10.0.0.7:8");
   guard.CountReset("unix:");
