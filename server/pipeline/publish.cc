@@ -100,7 +100,7 @@ class Chooser {
   Published chosen_;
   bool has_chosen_ = false;
   Nanos set_takes_{0};                     // The time of the last comparison with the baseline.
-  std::optional<BaselineResult> refused_;  // The last one of a file that was not taken.
+  std::optional<BaselineResult> refused_;  // Of the last file that was tried: none was taken yet.
 };
 
 // The best plan of the unrewritten input, which may use several streams.
@@ -255,22 +255,22 @@ Status Chooser::MeasureSet(size_t i) {
   SayStage("timing at " + ShapesText(shapes));
   v1::ShapeSetResult result;
   result.set_shapes(ShapesText(shapes));
-  result.set_verdict(v1::Result::NOT_MEASURED);
   const OutputFile& file = chosen_.file;
   if (i < file.at_sets.size()) {
     result.set_groups(static_cast<int>(file.at_sets[i].plan.groups.size()));
     result.set_streams(static_cast<int>(file.at_sets[i].plan.streams.size()));
   }
-  if (!IsTimeForAnotherSet()) {
-    chosen_.warnings.push_back("not timed, the time was over: " + result.shapes());
-    chosen_.sets.push_back(std::move(result));
-    return OkStatus();
+  BaselineResult at{.is_time_over = !IsTimeForAnotherSet()};
+  if (!at.is_time_over) {
+    BaselineRequest compared =
+        ToCompare(file.digest.IsZero() ? setting_.model_digest : file.digest, &file);
+    compared.shapes = BoundShapesOf(shapes);
+    compared.inputs = setting_.sets[i].timed_inputs;
+    AG_LET(at, CompareWithBaseline(compared, measurer_));
   }
-  BaselineRequest compared =
-      ToCompare(file.digest.IsZero() ? setting_.model_digest : file.digest, &file);
-  compared.shapes = BoundShapesOf(shapes);
-  compared.inputs = setting_.sets[i].timed_inputs;
-  AG_LET(const BaselineResult at, CompareWithBaseline(compared, measurer_));
+  if (at.is_time_over) {
+    chosen_.warnings.push_back("not timed, the time was over: " + result.shapes());
+  }
   result.set_verdict(at.verdict);
   result.set_baseline(at.baseline);
   result.set_output_runtime(at.output_runtime);
@@ -413,13 +413,13 @@ StatusOr<Refusal> Chooser::WhyNotBesideTunedInput(const OutputFile& file, Publis
 }
 
 Status Chooser::TakeInput() {
+  std::optional<BaselineResult> timed;
   if (!refused_ || !IsTimeOver()) {
     SayStage("timing the input");
-    AG_LET(chosen_.baseline, Compare(setting_.model_digest, nullptr));
+    AG_LET(timed, Compare(setting_.model_digest, nullptr));
   }
-  if (refused_ && (IsTimeOver() || chosen_.baseline.is_time_over)) {
-    chosen_.baseline = UnchangedInput(*refused_);
-  }
+  const bool was_time = timed && !timed->is_time_over;
+  chosen_.baseline = was_time || !refused_ ? *std::move(timed) : UnchangedInput(*refused_);
   if (!AgreesWithFreshSession(chosen_.baseline)) {
     chosen_.warnings.push_back("the input's own bytes: " + UnsteadyText(chosen_.baseline));
   }

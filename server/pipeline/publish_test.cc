@@ -437,6 +437,20 @@ TEST_F(PublishTest, WithoutTimeTheInputIsNotTimedAgain) {
               Contains("our session on the input alone: the budget is spent"));
 }
 
+// What was measured of the input stands, however late it came.
+TEST_F(PublishTest, TheTimeMayEndWhileTheInputIsTimed) {
+  UseText(kBranches);
+  Begin("", {});
+  worker_.last_takes = 1.25;  // The plan is refused after its second set.
+  request_.time_left = [this] { return Nanos(worker_.sets > 2 ? 0 : 1'000'000'000); };
+  const Published published = Choose();
+  EXPECT_TRUE(published.file.digest.IsZero());
+  EXPECT_EQ(worker_.sets, 3);
+  EXPECT_EQ(published.baseline.verdict, v1::Result::NO_GAIN_FOUND);
+  EXPECT_TRUE(published.baseline.fresh_session.has_value());
+  EXPECT_THAT(published.baseline.notes, IsEmpty());
+}
+
 TEST_F(PublishTest, WithoutTimeWhatDidNotRunIsNotRunAgain) {
   UseText(kBranches);
   Begin("", {});
