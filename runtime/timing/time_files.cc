@@ -48,17 +48,19 @@ class Contest {
   StatusOr<FileTimes> Run() {
     AG_TRY(FirstRuns());
     WatchOthers();
-    sampling_began_ = RealClock().Now();
+    const Nanos begin = RealClock().Now();
     const Nanos sampling(static_cast<int64_t>(request_.seconds * 1e9));
     const bool any = std::ranges::any_of(times_.runners, [](auto& r) { return r.status.ok(); });
     while (any && Blocks() < request_.blocks_max) {
       AG_TRY(IsTimeForTheLeast());
       quiet_.Wait(request_.until);
+      const Nanos block_began = RealClock().Now();
       AG_TRY(OneBlock());
+      blocks_took_ += RealClock().Now() - block_began;
       ++blocks_run_;
       KeepBlock();
       const Nanos now = RealClock().Now();
-      const bool is_over = now - sampling_began_ >= sampling || now >= request_.until;
+      const bool is_over = now - begin >= sampling || now >= request_.until;
       if (is_over && Blocks() >= kBlocksMin) break;
     }
     return std::move(times_);
@@ -69,8 +71,7 @@ class Contest {
 
   // Returns when so many further blocks will be done, as the ones before went.
   Nanos DoneBy(int blocks) const {
-    const Nanos now = RealClock().Now();
-    return now + std::max(blocks, 0) * (now - sampling_began_) / std::max(blocks_run_, 1);
+    return RealClock().Now() + std::max(blocks, 0) * blocks_took_ / std::max(blocks_run_, 1);
   }
 
   // Fewer blocks than kBlocksMin are worth nothing: those that would be late are not begun.
@@ -202,8 +203,8 @@ class Contest {
   ProcessorMonitor load_{[this] { return Read(); }, RealClock()};
   QuietWait quiet_{load_, RealClock()};
   const Nanos began_ = RealClock().Now();
-  Nanos sampling_began_{0};
-  int blocks_run_ = 0;  // Repeated ones as well.
+  Nanos blocks_took_{0};  // Without the waits between them.
+  int blocks_run_ = 0;    // Repeated ones as well.
   int repeats_ = 0;
   FileTimes times_;
 };

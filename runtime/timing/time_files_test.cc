@@ -112,6 +112,21 @@ TEST_F(TimeFilesTest, NineBlocksAreTimedByTheEndOrNone) {
   EXPECT_GE(RealClock().Now(), request.until);
 }
 
+// The first block waits for a second; the others have no credit left for that.
+TEST_F(TimeFilesTest, TheWaitForOthersIsNoPartOfABlock) {
+  python_.Runs(FakeAnswers("1000000"));
+  TimeFilesRequest request = Two();
+  request.seconds = 0;
+  request.read_times = [](std::span<const pid_t>) {
+    const Nanos now = RealClock().Now();
+    return ProcessorTimes{.at = now, .busy = 2 * now};
+  };
+  request.until = RealClock().Now() + std::chrono::milliseconds(1100);
+  const auto times = TimeFiles(request);
+  ASSERT_TRUE(times.ok()) << Message(times.status());
+  EXPECT_EQ(times->blocks.size(), 9u);
+}
+
 // Blocks beside others are waited for and repeated, and counted when that did not help.
 TEST_F(TimeFilesTest, OthersAreNoticed) {
   python_.Runs(FakeAnswers("1000"));
