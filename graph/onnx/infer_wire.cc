@@ -129,20 +129,19 @@ Status CheckRanks(const OnnxNode& node, std::span<const OperandInfo> operands) {
 // The library writes at the axes of a reduction and of a layer norm without a look at the rank.
 Status CheckAxes(const OnnxNode& node, std::span<const OperandInfo> operands) {
   if (operands.empty()) return OkStatus();
-  const auto rank = static_cast<int64_t>(operands[0].type.shape.size());
-  if (node.op_type == "LayerNormalization") {
-    const auto given = std::ranges::find(node.attributes, "axis", &OnnxAttribute::name);
-    const int64_t axis = given == node.attributes.end() ? -1 : given->i;
-    if (axis >= -rank && axis < rank) return OkStatus();
-    return Err(StatusCode::kInvalidArgument, "axis {} is outside [{}, {})", axis, -rank, rank);
-  }
-  if (!node.op_type.starts_with("Reduce")) return OkStatus();
+  const bool is_norm = node.op_type == "LayerNormalization";
+  if (!is_norm && !node.op_type.starts_with("Reduce")) return OkStatus();
+  std::vector<int64_t> axes;
   for (const OnnxAttribute& attribute : node.attributes) {
-    if (attribute.name != "axes") continue;
-    for (const int64_t axis : attribute.ints) {
-      if (axis >= -rank && axis < rank) continue;
-      return Err(StatusCode::kInvalidArgument, "axis {} is outside [{}, {})", axis, -rank, rank);
-    }
+    if (is_norm && attribute.name == "axis") axes.push_back(attribute.i);
+    if (is_norm || attribute.name != "axes") continue;
+    axes.insert(axes.end(), attribute.ints.begin(), attribute.ints.end());
+  }
+  if (is_norm && axes.empty()) axes = {-1};
+  const auto rank = static_cast<int64_t>(operands[0].type.shape.size());
+  for (const int64_t axis : axes) {
+    if (axis >= -rank && axis < rank) continue;
+    return Err(StatusCode::kInvalidArgument, "axis {} is outside [{}, {})", axis, -rank, rank);
   }
   return OkStatus();
 }

@@ -193,7 +193,7 @@ Status RunReduce(OperatorCall& call) {
     return Err(StatusCode::kInvalidArgument, "{} has no mean", call.Type(0).ToString());
   }
   if constexpr (kNeedsDouble) {
-    AG_TRY(ForAny(dtype, []<class T>() { return OkStatus(); }));  // Not float8.
+    AG_TRY(CheckHasWide(dtype));
     return ReduceAs<Kind, double>(call, reduced);
   } else {
     return ForWide(dtype, [&]<class W>() { return ReduceAs<Kind, W>(call, reduced); });

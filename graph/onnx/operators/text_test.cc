@@ -93,5 +93,13 @@ TEST(NarrowOperators, QuantizeRoundsToTheType) {
   EXPECT_TRUE(std::isnan(Numbers((*q)[0])[2]));
 }
 
+TEST(TextOperators, TensorsOfStringsAreBounded) {
+  const std::vector<std::string> half = {std::string(size_t{300} << 20, 'x')};
+  const Tensor x = Tensor::FromStrings({1}, half);
+  EXPECT_EQ(ToString(RunNode({.op_type = "StringConcat", .opset = 20}, {x, x}).status()),
+            "RESOURCE_EXHAUSTED: operator \"StringConcat\": output 0: its strings have 629145632 "
+            "bytes, the limit is 536870912");
+}
+
 }  // namespace
 }  // namespace ag

@@ -9,19 +9,25 @@
 
 namespace ag::onnx_operators {
 
-// Calls run<W>() for the type in which kernels compute on elements of `dtype`. kUnimplemented:
-// strings, and types that ForAny does not know.
+// kUnimplemented: strings, and types that ForAny does not know, such as float8: they have no wide
+// type.
+inline Status CheckHasWide(DType dtype) {
+  return ForAny(dtype, []<class T>() { return OkStatus(); });
+}
+
+// Calls run<W>() for the type in which kernels compute on elements of `dtype`. Errors: those of
+// CheckHasWide.
 template <class F>
 Status ForWide(DType dtype, F&& run) {
-  AG_TRY(ForAny(dtype, []<class T>() { return OkStatus(); }));  // Others have no wide type.
+  AG_TRY(CheckHasWide(dtype));
   if (IsFloat(dtype)) return run.template operator()<double>();
   const bool is_signed = dtype == DType::kInt64 || dtype == DType::kInt32 ||
                          dtype == DType::kInt16 || dtype == DType::kInt8;
   return is_signed ? run.template operator()<int64_t>() : run.template operator()<uint64_t>();
 }
 
-// Returns the elements of a tensor. Integers become other integers as in C++; a floating point
-// number becomes the nearest integer toward zero, and NaN becomes 0.
+// Returns the elements of a tensor. REQUIRES: CheckHasWide. Integers become other integers as in
+// C++; a floating point number becomes the nearest integer toward zero, and NaN becomes 0.
 template <class W>
 std::vector<W> Widened(const Tensor& tensor);
 
