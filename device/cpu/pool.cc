@@ -189,7 +189,6 @@ StatusOr<std::vector<std::string>> PoolNames(const GroupContext& context) {
   AG_TRY(Guarded("pool", [&] {
     const PoolProblem p = PoolProblemOf(context);
     if (p.overshoots && p.include_pads) return OkStatus();  // oneDNN divides by the whole kernel.
-    if (context.node(0).outputs[0].NumElements() == 0) return OkStatus();
     const auto desc = Describe(p);
     if (!desc) return OkStatus();
     const std::string impl = desc.impl_info_str();
