@@ -156,7 +156,8 @@ Tensor Transposed(const Node& node, const Tensor& x) {
   return result;
 }
 
-// Returns a transpose of weights, of which no doubles are made: those of a classifier took 15 ms.
+// Returns a transpose of weights, of which no array is made: fresh pages of doubles, and of bits as
+// well, take longer than the transpose (the kernel on bits gained nothing for a classifier).
 // Nothing: another operator or type.
 std::optional<Tensor> MovedFloats(const Node& node, const internal::Operands<Tensor>& operands) {
   if (node.op != OpKind::kTranspose || node.outputs[0].shape.empty()) return std::nullopt;
