@@ -10,6 +10,15 @@ namespace {
 
 constexpr uintptr_t kCublasAlignment = 16;
 
+// Of the workspace, which lies in the arena at a multiple of the matrices' alignment: algorithms
+// that add parts of a sum are CUBLAS_STATUS_INVALID_VALUE elsewhere.
+constexpr uintptr_t kWorkspaceAlignment = 256;
+
+std::byte* AlignedWorkspace(std::byte* workspace) {
+  const uintptr_t past = reinterpret_cast<uintptr_t>(workspace) % kWorkspaceAlignment;
+  return past == 0 ? workspace : workspace + (kWorkspaceAlignment - past);
+}
+
 // The source of an operand: a port of the group, or packed memory.
 struct Source {
   int port = -1;
@@ -35,7 +44,7 @@ class CublasLtKernel : public GroupKernel {
                                        .b = pointer_of(parts_.left),
                                        .c = operands.outputs[0],
                                        .d = operands.outputs[0],
-                                       .workspace = operands.workspace};
+                                       .workspace = AlignedWorkspace(operands.workspace)};
     if (parts_.problem.has_addend) pointers.c = pointer_of(parts_.addend);
     for (const std::byte* pointer : {pointers.a, pointers.b, pointers.c}) {
       AG_TRY(CheckAlignment(pointer));
@@ -49,7 +58,10 @@ class CublasLtKernel : public GroupKernel {
                   parts_.name);
   }
 
-  int64_t workspace_bytes() const override { return parts_.algorithm.workspace_bytes; }
+  int64_t workspace_bytes() const override {
+    const int64_t bytes = parts_.algorithm.workspace_bytes;
+    return bytes == 0 ? 0 : bytes + static_cast<int64_t>(kWorkspaceAlignment - kCublasAlignment);
+  }
 
  private:
   Status CheckAlignment(const std::byte* pointer) const {

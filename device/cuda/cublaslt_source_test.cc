@@ -251,11 +251,14 @@ TEST(CublasLtSource, HandsOverOperandsInCublassOrder) {
   Workbench run(kDense);
   const auto kernel = run.Make("cublaslt:nn/3,tile=20");
   ASSERT_TRUE(kernel.ok()) << kernel.status();
-  EXPECT_EQ((*kernel)->workspace_bytes(), 64);
+  EXPECT_EQ((*kernel)->workspace_bytes(), 64 + 240) << "room to align it";
   EXPECT_EQ(run.weights.memory.held_bytes(), 16 * 32 * 2 + 32 * 2);
-  alignas(16) std::byte x[16], r[16], y[16], workspace[64];
+  alignas(256) std::byte workspace[512];
+  alignas(16) std::byte x[16], r[16], y[16];
   const std::byte* inputs[] = {x, r};
   std::byte* outputs[] = {y};
+  ASSERT_TRUE((*kernel)->Enqueue(nullptr, {inputs, outputs, workspace + 16}, false).ok());
+  EXPECT_EQ(run.library->pointers.workspace, workspace + 256);
   ASSERT_TRUE((*kernel)->Enqueue(nullptr, {inputs, outputs, workspace}, false).ok());
   const auto& p = run.library->pointers;
   EXPECT_EQ(p.b, x);
@@ -359,7 +362,7 @@ TEST(CublasLtSource, SaysWhatIsWrong) {
   const std::byte* inputs[] = {x, x};
   std::byte* outputs[] = {y};
   EXPECT_EQ(ToString((*kernel)->Enqueue(nullptr, {inputs, outputs, nullptr}, false)),
-            "INVALID_ARGUMENT: cublaslt:nn/3: no workspace, 64 bytes are needed");
+            "INVALID_ARGUMENT: cublaslt:nn/3: no workspace, 304 bytes are needed");
   const std::byte* missing[] = {x, nullptr};
   EXPECT_EQ(ToString((*kernel)->Enqueue(nullptr, {missing, outputs, y}, false)),
             "INVALID_ARGUMENT: cublaslt:nn/3: a matrix at 0x0 is not aligned to 16 bytes");
