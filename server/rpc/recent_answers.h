@@ -11,6 +11,8 @@
 #include <string>
 #include <unordered_map>
 
+#include <google/protobuf/unknown_field_set.h>
+
 #include "autograph/v1/optimizer.pb.h"
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -31,20 +33,35 @@ class RecentAnswers {
     bool operator==(const Revision&) const = default;
   };
 
+  // An answer that was kept. Its fields are bytes as well: to write them costs a copy, where a
+  // message with the same fields is made, written and taken down piece by piece.
+  class Answer {
+   public:
+    explicit Answer(const autograph::v1::Job& job);
+    const autograph::v1::Job& job() const { return job_; }
+    // Makes *response, which is empty, what is written as the answer, as of `unix_seconds`. Its
+    // fields other than the times can be read by the receiver alone.
+    void WriteTo(double unix_seconds, autograph::v1::Job* response) const;
+
+   private:
+    autograph::v1::Job job_;
+    google::protobuf::UnknownFieldSet fields_;  // Of job_, but for its times.
+  };
+
   // Returns the key of a request of a tenant; "": an answer to it is not kept (it has a request_id,
   // or wants to be searched again).
   static std::string KeyOf(const autograph::v1::OptimizeRequest& request,
                            const std::string& tenant);
   // Returns the answer that was kept under the key; null: none, or it is of another revision, or
   // its files are gone.
-  std::shared_ptr<const autograph::v1::Job> Find(const std::string& key, const Revision& now);
+  std::shared_ptr<const Answer> Find(const std::string& key, const Revision& now);
   // Keeps an answer. Leaves out those of more than 64 KiB; forgets the oldest of more than 1,000.
   void Keep(const std::string& key, const Revision& revision, const autograph::v1::Job& job);
 
  private:
   struct Kept {
     Revision revision;
-    std::shared_ptr<const autograph::v1::Job> job;
+    std::shared_ptr<const Answer> answer;
     std::list<std::string>::iterator place;  // In order_.
     Nanos files_seen;                        // When its files were there.
   };

@@ -42,13 +42,29 @@ TEST_F(RecentAnswersTest, EndWithWhatTheyDependOn) {
   EXPECT_EQ(answers_.Find("k", {1, 1}), nullptr);
   answers_.Keep("k", {1, 1}, Answer("o"));
   ASSERT_NE(answers_.Find("k", {1, 1}), nullptr);
-  EXPECT_EQ(answers_.Find("k", {1, 1})->result().output_digest(), "o");
+  EXPECT_EQ(answers_.Find("k", {1, 1})->job().result().output_digest(), "o");
   EXPECT_EQ(answers_.Find("k", {2, 1}), nullptr) << "a worker came or went";
   EXPECT_EQ(answers_.Find("k", {1, 1}), nullptr) << "it is forgotten";
   answers_.Keep("k", {2, 1}, Answer("p"));
   EXPECT_EQ(answers_.Find("k", {2, 2}), nullptr) << "another answer was remembered";
   answers_.Keep("", {1, 1}, Answer("o"));
   EXPECT_EQ(answers_.Find("", {1, 1}), nullptr);
+}
+
+TEST_F(RecentAnswersTest, AreWrittenWithTheTimeOfTheCall) {
+  v1::Job job = Answer("o");
+  job.set_state(v1::Job::SUCCEEDED);
+  job.set_created_unix_seconds(1);
+  job.set_finished_unix_seconds(2);
+  job.mutable_result()->add_warnings("one");
+  job.mutable_result()->add_warnings("two");
+  answers_.Keep("k", {1, 1}, job);
+  v1::Job response, received;
+  answers_.Find("k", {1, 1})->WriteTo(7, &response);
+  ASSERT_TRUE(received.ParseFromString(response.SerializeAsString()));
+  job.set_created_unix_seconds(7);
+  job.set_finished_unix_seconds(7);
+  EXPECT_EQ(received.DebugString(), job.DebugString());
 }
 
 TEST_F(RecentAnswersTest, EndWithinASecondWithTheirFiles) {

@@ -30,7 +30,10 @@ class OptimizerService final : public v1::Optimizer::Service {
     const std::string key = RecentAnswers::KeyOf(*request, tenant);
     const RecentAnswers::Revision revision = {core_.dispatcher->offers_revision(),
                                               core_.cache->answers_revision()};
-    if (GiveAgain(key, revision, response)) return Counted(*request, *response);
+    if (const auto known = key.empty() ? nullptr : recent_.Find(key, revision); known != nullptr) {
+      known->WriteTo(static_cast<double>(core_.clock->UnixSeconds()), response);
+      return Counted(*request, known->job());
+    }
     auto accepted = AcceptedRequest(*request);
     if (!accepted.ok()) return ToGrpc(accepted.status());
     // A tenant takes one turn, whatever it says of its clients.
@@ -139,18 +142,6 @@ class OptimizerService final : public v1::Optimizer::Service {
       const auto digest = ParseDigest(*hex);
       if (!hex->empty() && (!digest.ok() || !core_.blobs->Has(*digest))) return false;
     }
-    return true;
-  }
-
-  // Answers as a moment ago, when nothing has changed since.
-  bool GiveAgain(const std::string& key, const RecentAnswers::Revision& revision,
-                 v1::Job* response) {
-    const auto known = key.empty() ? nullptr : recent_.Find(key, revision);
-    if (known == nullptr) return false;
-    *response = *known;
-    const auto now = static_cast<double>(core_.clock->UnixSeconds());
-    response->set_created_unix_seconds(now);
-    response->set_finished_unix_seconds(now);
     return true;
   }
 
