@@ -162,6 +162,11 @@ std::string Alone::Write(const std::string& name, const std::string& bytes) cons
   return path(name);
 }
 
+std::string Alone::SimSmallWith(const std::string& lines, const std::string& name) const {
+  const std::string small = *ReadFile(AG_SOURCE_DIR "/deploy/devices/small.spec");
+  return "sim:" + Write(name, small + lines);
+}
+
 void FakePython(Variables& variables, const std::string& path, const std::string& script) {
   testing::WriteFakePython(path, script);
   variables["AUTOGRAPH_PYTHON"] = path;

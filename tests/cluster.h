@@ -79,6 +79,8 @@ struct Alone {
   Background CliInBackground(std::vector<std::string> words, const std::string& log) const;
   std::string Zoo(const std::string& name) const;
   std::string Write(const std::string& name, const std::string& bytes) const;  // Returns its path.
+  // Returns the device "sim:small" with these lines behind its spec's, which is written as `name`.
+  std::string SimSmallWith(const std::string& lines, const std::string& name = "own.spec") const;
 
   TempDir folder;
   Variables variables;

@@ -71,9 +71,7 @@ TEST(CommandLine, WrongWords) {
 TEST(CommandLine, WrongValues) {
   const Alone place;
   const std::string file = place.Write("text.onnx", "this is not a model");
-  const std::string fixed = place.Write(
-      "fixed.spec",
-      *ReadFile(std::string(AG_SOURCE_DIR) + "/deploy/devices/small.spec") + "cold_cache no\n");
+  const std::string fixed = place.SimSmallWith("cold_cache no\n");
   const auto optimize = [&](const std::string& flag, const std::string& value) {
     return std::vector<std::string>{"optimize", file,        "-o", place.path("y"),
                                     "--device", "sim:small", flag, value};
@@ -130,7 +128,7 @@ TEST(CommandLine, WrongValues) {
        "--without: no rule is called relu-idempotant; did you mean 'relu-idempotent'?"},
       {"precision that the device lacks", optimize("--precision", "fp16"), 3, "it offers fp32"},
       {"caches that cannot be evicted",
-       {"optimize", file, "-o", place.path("y"), "--device", "sim:" + fixed, "--cold-cache"},
+       {"optimize", file, "-o", place.path("y"), "--device", fixed, "--cold-cache"},
        3,
        "policy: small: cold_cache: its caches cannot be evicted"},
       {"no such device", {"bench", file, "--device", "gpu"}, 2, "device \"gpu\": expected one of"},

@@ -242,12 +242,6 @@ TEST(Faults, AClientThatWatchesLivesThroughARestart) {
   EXPECT_EQ(DigestOfFile(out), UndisturbedDigest());
 }
 
-// The small device with more lines; the folder must outlive the cluster.
-std::string SpecWith(const Alone& place, const std::string& lines) {
-  const std::string small = *ReadFile(AG_SOURCE_DIR "/deploy/devices/small.spec");
-  return "sim:" + place.Write("faulty.spec", small + lines);
-}
-
 // One more pattern that matches what `dense` and `chain` do together: only plans that use it meet
 // the fault.
 constexpr char kExtraPattern[] = "pattern extra = MatMul Sigmoid layouts plain\n";
@@ -269,7 +263,7 @@ TEST(Faults, ADeviceThatHangsOrDiesCostsCandidatesOnly) {
   };
   for (const FaultyDevice& c : cases) {
     const Alone place;
-    const std::string device = SpecWith(place, std::string(kExtraPattern) + c.fault);
+    const std::string device = place.SimSmallWith(std::string(kExtraPattern) + c.fault);
     Cluster cluster({.device = device, .coordinator_flags = {"--hang-time", "0.5"}});
     const std::string model = place.Write("m.onnx", ProductThenSigmoid());
     const std::string out = cluster.path("out.onnx");
@@ -286,7 +280,7 @@ TEST(Faults, ADeviceThatHangsOrDiesCostsCandidatesOnly) {
 // A lie that shows in a small group is caught there, before any plan uses it.
 TEST(Faults, WrongGroupsAreNotUsed) {
   const Alone place;
-  const std::string device = SpecWith(place, "fault wrong dense\n");
+  const std::string device = place.SimSmallWith("fault wrong dense\n");
   Cluster cluster(device);
   const std::string model = WriteProducts(cluster), out = cluster.path("out.onnx");
   const json result = Optimized(cluster, model, out, {}, device);
@@ -317,7 +311,7 @@ std::string LargeProducts() {
 // One that only large groups show passes them unchecked, and the gate on the whole model stops it.
 TEST(Faults, WrongModelsAreNotPublished) {
   const Alone place;
-  const std::string device = SpecWith(place, "fault wrong dense\n");
+  const std::string device = place.SimSmallWith("fault wrong dense\n");
   Cluster cluster(device);
   const std::string model = place.Write("large.onnx", LargeProducts());
   const std::string out = cluster.path("out.onnx");

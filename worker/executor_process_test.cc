@@ -188,7 +188,7 @@ TEST_F(ExecutorProcessTest, NamesTheEntryThatTookItDown) {
       {"fault wrong Softmax",
        "alive=true index=-1 OK",
        {"0 ",
-        "1 kernel sim_b of a softmax group differs from the reference by 2.72 of the largest value",
+        "1 kernel sim_a of a softmax group differs from the reference by 2.72 of the largest value",
         "2 ", "-1 "}},
   };
   for (const auto& c : kCases) {

@@ -100,7 +100,7 @@ TEST(RecordedTimes, RecordedGroupsTakeTheirRecordedTimes) {
   const auto device = *OpenSimDevice(FormatRecording(recorded.recording));
   EXPECT_TRUE(device->simulated());
   EXPECT_EQ(device->spec(), *ParseDeviceSpec(Guess()));
-  EXPECT_TRUE(device->environment().starts_with("device=sim:guess;policy=1;recording="));
+  EXPECT_TRUE(device->environment().starts_with("device=sim:guess;policy=2;recording="));
   for (const RecordedGroup& group : recorded.known) {
     const Measurement& m = group.measurement;
     EXPECT_EQ(*device->Kernels(group.problem),

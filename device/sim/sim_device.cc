@@ -20,7 +20,7 @@
 namespace ag {
 namespace {
 
-// Every group has these kernels. The faster one depends on the problem, so that choosing matters.
+// Every group has these kernels. With a `scatter` the faster one depends on the problem.
 const std::vector<std::string> kKernels = {"sim_a", "sim_b"};
 constexpr std::string_view kCopyKernel = "copy";
 
@@ -50,13 +50,15 @@ struct State {
   }
 };
 
-// Returns a kernel's time over the roofline: between 1.1 and 1.6, by the problem and the kernel's
-// name. It is the same for a warm and a cold problem, so that the cold one is never faster.
-double FactorOf(GroupProblem problem, const std::string& kernel) {
+// Returns a kernel's time over the roofline: between 1 and 1 + scatter, by the problem and the
+// kernel's name. It is the same for a warm and a cold problem, so that the cold one is never
+// faster.
+double FactorOf(GroupProblem problem, const std::string& kernel, double scatter) {
+  if (scatter == 0) return 1;
   problem.cold_cache = false;
   const Digest digest = Sha256(EncodeGroupProblem(problem) + kernel);
   const int number = digest.bytes[0] * 256 + digest.bytes[1];
-  return 1.1 + 0.5 * number / 65535;
+  return 1 + scatter * number / 65535;
 }
 
 // The constants of a graph, kept after the build. Synthetic ones are made when they are needed.
@@ -195,7 +197,7 @@ class SimExecutable : public Executable {
       return NoKernel(kernel);
     }
     if (problem.cores == 0) problem.cores = stream.cores;
-    return RooflineNs(problem, state_->spec) * FactorOf(problem, kernel);
+    return RooflineNs(problem, state_->spec) * FactorOf(problem, kernel, state_->traits.scatter);
   }
 
   // Returns the kernel's recorded time, or the corrected estimate of a group that was not recorded.
@@ -366,7 +368,7 @@ StatusOr<std::unique_ptr<Device>> OpenSimDevice(std::string_view text, const std
     recorded = "recording=" + Sha256(FormatRecording(*recording)).Short() + ";";
   }
   state->overlap = state->traits.overlap.value_or(state->overlap);
-  Environment environment = fmt::format("device={};policy=1;{}spec={}", name, recorded,
+  Environment environment = fmt::format("device={};policy=2;{}spec={}", name, recorded,
                                         Sha256(FormatDeviceSpec(state->spec)).Short());
   return std::make_unique<SimDevice>(std::move(state), std::move(environment));
 }

@@ -79,7 +79,7 @@ TEST(SimDevice, TimesAreTheSpecsAndRepeat) {
   EXPECT_EQ(TimeOf(*a), TimeOf(*b));
   EXPECT_EQ(TimeOf(*a), TimeOf(*a));
   EXPECT_EQ(a->device->environment(), b->device->environment());
-  EXPECT_TRUE(a->device->environment().starts_with("device=sim:test;policy=1;spec="));
+  EXPECT_TRUE(a->device->environment().starts_with("device=sim:test;policy=2;spec="));
   const auto slow = Build("drift 0.5\n");
   EXPECT_NE(slow->device->environment(), a->device->environment());
 }
@@ -116,22 +116,39 @@ TEST(SimDevice, TraceFollowsStreamsAndWaits) {
   EXPECT_EQ(static_cast<double>(std::ranges::max(trace, {}, &TraceEvent::end).end.count()), ns);
 }
 
-TEST(SimDevice, KernelsDifferByProblem) {
-  const auto built = Build("");
-  RooflineTimes times(built->device->spec());
-  const auto groups = *FormGroups(built->graph, built->device->spec(), {}, times);
-  std::set<int64_t> seen;
+// Returns each kernel's time over the estimate, group by group.
+std::vector<double> KernelsOverEstimate(const Built& built) {
+  const DeviceSpec& spec = built.device->spec();
+  RooflineTimes times(spec);
+  const std::vector<Group> groups = *FormGroups(built.graph, spec, {}, times);
+  std::vector<double> ratios;
   for (const Group& group : groups) {
-    const GroupProblem problem = ExtractGroup(built->graph, group, {});
-    const std::vector<std::string> kernels = *built->device->Kernels(problem);
+    const GroupProblem problem = ExtractGroup(built.graph, group, {});
+    const std::vector<std::string> kernels = *built.device->Kernels(problem);
     for (const std::string& kernel : kernels) {
       Plan plan = SingleGroupPlan(problem);
       plan.groups[0].kernel = kernel;
-      const auto executable = *built->device->Build({problem.graph, plan, SyntheticWeights()});
-      seen.insert(std::llround(*executable->Time({})));
+      const auto executable = *built.device->Build({problem.graph, plan, SyntheticWeights()});
+      ratios.push_back(*executable->Time({}) / RooflineNs(problem, spec));
     }
   }
-  EXPECT_GT(seen.size(), groups.size());
+  return ratios;
+}
+
+TEST(SimDevice, KernelsTakeTheEstimate) {
+  const std::vector<double> ratios = KernelsOverEstimate(*Build(""));
+  EXPECT_GE(ratios.size(), 4u);
+  for (const double ratio : ratios) EXPECT_NEAR(ratio, 1, 1e-3);
+}
+
+TEST(SimDevice, ScatteredKernelsDifferByProblem) {
+  const std::vector<double> ratios = KernelsOverEstimate(*Build("scatter 0.5\n"));
+  const std::set<double> different(ratios.begin(), ratios.end());
+  EXPECT_GT(different.size(), ratios.size() / 2) << "of a group's two kernels one is faster";
+  for (const double ratio : ratios) {
+    EXPECT_GE(ratio, 0.999);
+    EXPECT_LE(ratio, 1.501);
+  }
 }
 
 TEST(SimDevice, NoiseScattersAndIsSeeded) {
@@ -221,6 +238,7 @@ TEST(SimDevice, RefusesBadLines) {
       {"noise pink 1", "noise: expected gaussian or heavy-tail and a fraction, got \"pink 1\""},
       {"noise gaussian 7", "noise: expected a number in [0, 1], got \"7\""},
       {"drift -1", "drift: expected a number in [0, 100], got \"-1\""},
+      {"scatter -1", "scatter: expected a number in [0, 100], got \"-1\""},
       {"overlap 3", "overlap: expected a number in [0, 2], got \"3\""},
       {"seed x", "seed: expected a number in [0, 1000000000000000], got \"x\""},
   };

@@ -78,6 +78,9 @@ StatusOr<Traits> ParseTraits(const DeviceSpec& spec) {
     if (key == "drift") {
       AG_LET(traits.drift, Number(key, value, 100));
     }
+    if (key == "scatter") {
+      AG_LET(traits.scatter, Number(key, value, 100));
+    }
     if (key == "overlap") {
       AG_LET(traits.overlap, Number(key, value, kOverlapMax));
     }

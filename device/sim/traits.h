@@ -1,15 +1,17 @@
 // The traits of a simulated device beyond its rates: the noise of its times and its faults. Pure
 // functions.
 //
-//   noise gaussian 0.02      normal scatter, as a fraction of the time
+//   noise gaussian 0.02      normal noise, as a fraction of the time
 //   noise heavy-tail 0.02    the same, and every twentieth time up to five times as long
 //   drift 0.1                times grow by this fraction over the first second of device time
 //   seed 7
+//   scatter 0.5              each kernel of a group takes 1 to 1.5 times the estimate, by its name
 //   overlap 0.6              how groups beside each other share the cores
-//   (plan/schedule/contention_model.h) fault crash conv         a group of this pattern, or with
-//   this operator, ends the process fault hang Softmax       ... never returns fault wrong dense
-//   ... gives wrong outputs fault sticky MatMul      ... fails, and so does everything on this
-//   device from then on
+//                            (plan/schedule/contention_model.h)
+//   fault crash conv         a group of this pattern, or with this operator, ends the process
+//   fault hang Softmax       ... never returns
+//   fault wrong dense        ... gives wrong outputs
+//   fault sticky MatMul      ... fails, and so does everything on this device from then on
 #pragma once
 
 #include <optional>
@@ -34,6 +36,7 @@ struct Traits {
   bool heavy_tail = false;
   double drift = 0;
   uint64_t seed = 1;
+  double scatter = 0;             // Of kernels' times, as a fraction of the estimate.
   std::optional<double> overlap;  // Nothing: as the recording's pairs say, else 1.
   std::vector<Fault> faults;
 };

@@ -91,8 +91,8 @@ int StreamCores(const DeviceSpec& spec, int streams);
 int CoresTaken(const DeviceSpec& spec, int64_t outputs, int cores);
 
 // Keys of the lines that only device/sim reads. ParseDeviceSpec keeps them in `extra`, in order.
-inline constexpr std::string_view kExtraKeys[] = {"fault", "noise",     "drift",
-                                                  "seed",  "recording", "overlap"};
+inline constexpr std::string_view kExtraKeys[] = {"fault",     "noise",   "drift",  "seed",
+                                                  "recording", "overlap", "scatter"};
 inline constexpr size_t kPatternStepsMax = 31;  // A match is a set of steps in 32 bits.
 
 // Returns the spec. kInvalidArgument "line N: ...": unknown words or operators, or missing fields.
