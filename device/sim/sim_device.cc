@@ -14,6 +14,7 @@
 #include "device/sim/traits.h"
 #include "graph/reference/evaluate.h"
 #include "plan/format/plan_validate.h"
+#include "plan/fusion/group_time.h"
 #include "plan/schedule/contention_model.h"
 #include "plan/schedule/makespan.h"
 
