@@ -1,11 +1,10 @@
 #include "search/repeat_rewrites.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 
 #include "graph/hash.h"
 #include "rules/match/rule_clean_up.h"
+#include "search/one_rule.h"
 #include "search/rewrite_walk.h"
 #include "search/size_blind.h"
 
@@ -33,7 +32,7 @@ class Repetition {
  public:
   Repetition(const Graph& input, std::vector<Graph> others, const RuleSet& rules,
              const OnRewritten& on_rewritten)
-      : rules_(rules), on_rewritten_(on_rewritten), blind_(All(input, others)) {
+      : rules_(rules), on_rewritten_(on_rewritten), blind_(All(input, others)), one_rule_(rules) {
     walks_.push_back(RewriteWalk(input, rules));
     for (Graph& other : others) {
       walks_.push_back(RewriteWalk::FromClean(std::move(other), rules));
@@ -73,24 +72,12 @@ class Repetition {
     return OkStatus();
   }
 
-  const RuleSet& Only(const Rule& rule) {
-    auto& only = only_[rule.name];
-    if (!only) {
-      std::vector<std::string> others;
-      for (const Rule& other : rules_.rules()) {
-        if (other.name != rule.name) others.push_back(other.name);
-      }
-      only = rules_.Without(others, /*strict=*/false);
-    }
-    return *only;
-  }
-
   // Returns the rewrites of the rule that stand where `wanted` does: those at places with the same
   // exact names, if there are any.
   std::vector<Rewrite> Alike(const Graph& graph, const Rule& rule, const PlaceNames& wanted) {
     const std::vector<uint64_t> loose = blind_.LooseNames(graph), exact = blind_.Names(graph);
     std::vector<Rewrite> alike, same;
-    for (Rewrite& rewrite : FindRewrites(graph, Only(rule))) {
+    for (Rewrite& rewrite : one_rule_.Find(graph, rule)) {
       const PlaceNames place = PlaceOf(rewrite, loose, exact);
       if (place.loose != wanted.loose) continue;
       (place.exact == wanted.exact ? same : alike).push_back(std::move(rewrite));
@@ -135,9 +122,7 @@ class Repetition {
     for (size_t i = 0; i < walks_.size(); ++i) {
       walks_[i].GoTo(std::move(taken[i].after));
       if (i == 0) continue;
-      Rewrite& rewrite = taken[i].rewrite;
-      rewrite.rule = rules_.Find(rewrite.rule->name);  // The one of Only() ends with this.
-      result_.steps[i - 1].push_back({std::move(rewrite), begins_round_});
+      result_.steps[i - 1].push_back({std::move(taken[i].rewrite), begins_round_});
     }
     begins_round_ = false;
     ++result_.applied;
@@ -155,7 +140,7 @@ class Repetition {
   const SizeBlind blind_;
   std::vector<RewriteWalk> walks_;  // The input's first.
   bool begins_round_ = false;       // Since the last step that was taken everywhere.
-  std::map<std::string, std::optional<RuleSet>> only_;
+  OneRule one_rule_;
   RepeatedRewrites result_;
 };
 

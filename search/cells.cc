@@ -1,0 +1,317 @@
+#include "search/cells.h"
+
+#include <algorithm>
+#include <map>
+
+#include "plan/fusion/group_problem.h"
+
+namespace ag {
+namespace {
+
+// Sets of a graph's nodes.
+class NodeSet {
+ public:
+  explicit NodeSet(int size) : words_((static_cast<size_t>(size) + 63) / 64) {}
+  bool Contains(NodeId id) const { return (words_[id / 64] >> (id % 64) & 1) != 0; }
+  void Insert(NodeId id) { words_[id / 64] |= uint64_t{1} << (id % 64); }
+  void Insert(const NodeSet& other) {
+    for (size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+using Piece = std::vector<NodeId>;
+
+// Cuts behind nodes: at one side is a node with all that it depends on. Always: the pieces before
+// one are closed under operands.
+class Cutter {
+ public:
+  Cutter(const Graph& graph, const CellOptions& options) : graph_(graph), options_(options) {
+    above_.reserve(static_cast<size_t>(graph.size()));
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      NodeSet& above = above_.emplace_back(graph.size());
+      if (graph.is_constant(id)) continue;
+      above.Insert(id);
+      for (const Edge& e : graph.node(id).inputs) above.Insert(above_[e.node]);
+      if (!Has(graph.node(id).op, kLeaf)) all_.push_back(id);
+    }
+  }
+
+  std::vector<Piece> Run() {
+    std::vector<Piece> pieces;
+    Split(NodeSet(graph_.size()), all_, 1, &pieces);
+    return pieces;
+  }
+
+ private:
+  // Splits `piece`, which stands behind `before`, by cuts that up to `tensors` tensors pass.
+  void Split(NodeSet before, const Piece& piece, int tensors, std::vector<Piece>* pieces) {
+    std::vector<NodeId> ends = LongestChain(before, piece, tensors);
+    ends.push_back(-1);  // The rest.
+    std::vector<bool> taken(piece.size());
+    for (const NodeId end : ends) {
+      Piece part;
+      for (size_t i = 0; i < piece.size(); ++i) {
+        if (taken[i] || (end >= 0 && !above_[end].Contains(piece[i]))) continue;
+        taken[i] = true;
+        part.push_back(piece[i]);
+      }
+      if (part.empty()) continue;
+      const bool is_large = static_cast<int>(part.size()) > options_.nodes_max;
+      if (is_large && tensors < options_.tensors_max) {
+        Split(before, part, tensors + 1, pieces);
+      } else {
+        pieces->push_back(part);
+      }
+      if (end >= 0) before.Insert(above_[end]);
+    }
+  }
+
+  // Returns the longest sequence of nodes of the piece such that each depends on the one before it
+  // and few tensors pass behind each.
+  std::vector<NodeId> LongestChain(const NodeSet& before, const Piece& piece, int tensors) const {
+    std::vector<NodeId> nodes;
+    for (const NodeId id : piece) {
+      NodeSet side = before;
+      side.Insert(above_[id]);
+      if (TensorsBehind(side, tensors) <= tensors) nodes.push_back(id);
+    }
+    std::vector<int> length(nodes.size(), 1), previous(nodes.size(), -1);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (length[j] + 1 <= length[i] || !above_[nodes[i]].Contains(nodes[j])) continue;
+        length[i] = length[j] + 1;
+        previous[i] = static_cast<int>(j);
+      }
+    }
+    std::vector<NodeId> chain;
+    if (nodes.empty()) return chain;
+    int at = static_cast<int>(std::ranges::max_element(length) - length.begin());
+    for (; at >= 0; at = previous[at]) chain.push_back(nodes[at]);
+    std::ranges::reverse(chain);
+    return chain;
+  }
+
+  // Returns the number of tensors of `side` that are read outside; stops counting above `max`.
+  int TensorsBehind(const NodeSet& side, int max) const {
+    int count = 0;
+    for (NodeId id = 0; id < graph_.size() && count <= max; ++id) {
+      if (!side.Contains(id)) continue;
+      const auto outputs = static_cast<int32_t>(graph_.node(id).outputs.size());
+      for (int32_t output = 0; output < outputs; ++output) {
+        const auto is_outside = [&](const Use& use) { return !side.Contains(use.node); };
+        if (std::ranges::any_of(graph_.uses({id, output}), is_outside)) ++count;
+      }
+    }
+    return count;
+  }
+
+  const Graph& graph_;
+  const CellOptions& options_;
+  std::vector<NodeSet> above_;  // By node: itself and what it depends on, without constants.
+  Piece all_;
+};
+
+// Joins each run of single operators with the piece behind it.
+std::vector<Piece> Join(const std::vector<Piece>& pieces, int nodes_max) {
+  std::vector<Piece> joined;
+  bool is_open = false;  // The last one takes more.
+  for (const Piece& piece : pieces) {
+    const bool fits = is_open && static_cast<int>(joined.back().size() + piece.size()) <= nodes_max;
+    if (!fits) joined.emplace_back();
+    joined.back().insert(joined.back().end(), piece.begin(), piece.end());
+    std::ranges::sort(joined.back());
+    is_open = piece.size() == 1;
+  }
+  return joined;
+}
+
+// Whether a rule may look at the constant's value.
+bool KeepsValue(const Node& constant) {
+  const TensorType& type = constant.outputs[0];
+  const bool may_be_read = type.NumElements() == 1 || !IsFloat(type.dtype);
+  return may_be_read && !constant.constant->inline_bytes.empty();
+}
+
+// What stands for weights, and for what a piece reads, where only types count.
+constexpr uint64_t kWeight = 1, kRead = 2;
+
+StructureHash HashOfType(const TensorType& type, uint64_t kind) {
+  StructureHash hash{kind, static_cast<uint64_t>(type.dtype)};
+  for (const int64_t size : type.shape) hash = MixIn(hash, {static_cast<uint64_t>(size), 0});
+  return hash;
+}
+
+// Copies a piece into a graph of its own. Its order does not depend on the values of weights:
+// outputs and commutative operands stand by their blind names, and the rest follows from these.
+class Extraction {
+ public:
+  Extraction(const Graph& graph, const Piece& piece, bool with_values)
+      : graph_(graph), piece_(piece), with_values_(with_values) {}
+
+  Graph Run() {
+    std::vector<std::pair<StructureHash, Edge>> outputs;
+    for (const NodeId id : piece_) {
+      const auto count = static_cast<int32_t>(graph_.node(id).outputs.size());
+      for (int32_t output = 0; output < count; ++output) {
+        const Edge edge{id, output};
+        if (IsReadOutside(edge)) outputs.emplace_back(BlindName(edge), edge);
+      }
+    }
+    std::ranges::sort(outputs);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      builder_.Output(Copy(outputs[i].second), fmt::format("y{}", i));
+    }
+    StatusOr<Graph> graph = builder_.Build();
+    AG_CHECK(graph.ok());  // Its nodes stand in a graph.
+    return *std::move(graph);
+  }
+
+  const std::vector<Edge>& inputs() const { return inputs_; }  // In the whole graph.
+
+ private:
+  bool IsInside(NodeId id) const { return std::ranges::binary_search(piece_, id); }
+
+  bool IsReadOutside(Edge edge) const {
+    const auto is_outside = [&](const Use& use) { return !IsInside(use.node); };
+    return graph_.is_output(edge) || std::ranges::any_of(graph_.uses(edge), is_outside);
+  }
+
+  // Returns a name without the values of weights and without what the piece's inputs are. Always:
+  // the operands of a piece's node are in it, constants, or inputs.
+  StructureHash BlindName(Edge edge) {
+    const Node& node = graph_.node(edge.node);
+    auto it = blind_.find(edge.node);
+    if (it == blind_.end()) {
+      StructureHash name;
+      if (node.op == OpKind::kConstant && KeepsValue(node)) {
+        name = HashOfNodeAlone(node);
+      } else if (node.op == OpKind::kConstant) {
+        name = HashOfType(node.outputs[0], kWeight);
+      } else if (IsInside(edge.node) || graph_.is_constant(edge.node)) {
+        name = HashOfNodeAlone(node);
+        for (const StructureHash& operand : BlindOperands(node)) name = MixIn(name, operand);
+      } else {
+        return HashOfType(graph_.type(edge), kRead);  // An input.
+      }
+      it = blind_.emplace(edge.node, name).first;
+    }
+    return MixIn(it->second, {static_cast<uint64_t>(edge.output), 0});
+  }
+
+  std::vector<StructureHash> BlindOperands(const Node& node) {
+    std::vector<StructureHash> operands;
+    for (const Edge& e : node.inputs) operands.push_back(BlindName(e));
+    if (Has(node.op, kCommutative)) std::ranges::sort(operands);
+    return operands;
+  }
+
+  Edge Copy(Edge edge) {
+    if (const auto it = made_.find(edge); it != made_.end()) return it->second;
+    const Node& node = graph_.node(edge.node);
+    if (node.op == OpKind::kConstant) return made_[edge] = Constant(node);
+    if (!IsInside(edge.node) && !graph_.is_constant(edge.node)) {
+      inputs_.push_back(edge);
+      const std::string name = fmt::format("x{}", inputs_.size() - 1);
+      return made_[edge] = builder_.Input(name, graph_.type(edge));
+    }
+    absl::InlinedVector<Edge, 3> operands = node.inputs;
+    if (Has(node.op, kCommutative)) {
+      std::ranges::stable_sort(operands, {}, [&](const Edge& e) { return BlindName(e); });
+    }
+    std::vector<Edge> copies;
+    for (const Edge& e : operands) copies.push_back(Copy(e));
+    const StatusOr<NodeId> copy = builder_.AddCopy(node, copies);
+    AG_CHECK(copy.ok());
+    for (int32_t i = 0; i < static_cast<int32_t>(node.outputs.size()); ++i) {
+      made_[{edge.node, i}] = {*copy, i};
+    }
+    return made_.at(edge);
+  }
+
+  Edge Constant(const Node& node) {
+    const TensorType& type = node.outputs[0];
+    if (with_values_ || KeepsValue(node)) {
+      return builder_.Constant(type, node.constant->digest, node.constant->inline_bytes);
+    }
+    const auto [it, is_new] =
+        constants_.try_emplace(node.constant->digest, static_cast<int>(constants_.size()));
+    return builder_.Constant(type, SyntheticConstant(it->second, type));
+  }
+
+  const Graph& graph_;
+  const Piece& piece_;
+  const bool with_values_;
+  GraphBuilder builder_;
+  std::map<NodeId, StructureHash> blind_;
+  std::map<Edge, Edge> made_;
+  std::map<Digest, int> constants_;  // To their places.
+  std::vector<Edge> inputs_;
+};
+
+template <class NameOfConstant>
+std::vector<StructureHash> NamesOf(const Graph& graph, std::span<const StructureHash> inputs,
+                                   const NameOfConstant& name_of_constant) {
+  AG_CHECK(inputs.empty() || inputs.size() == graph.inputs().size());
+  std::vector<StructureHash> names(static_cast<size_t>(graph.size()));
+  // An input's name is the name of its edge: output 0 of an input is not mixed in again below.
+  std::vector<bool> is_input(names.size());
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const NodeId id = graph.inputs()[i];
+    is_input[id] = true;
+    names[id] = inputs.empty() ? MixIn(HashOfNodeAlone(graph.node(id)), {i + 1, ~i}) : inputs[i];
+  }
+  const auto name_of = [&](Edge e) {
+    return is_input[e.node] && !inputs.empty() ? names[e.node] : NameOf(e, names);
+  };
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.op == OpKind::kInput) continue;
+    if (node.op == OpKind::kConstant) {
+      names[id] = name_of_constant(node);
+      continue;
+    }
+    std::vector<StructureHash> operands;
+    for (const Edge& e : node.inputs) operands.push_back(name_of(e));
+    if (Has(node.op, kCommutative)) std::ranges::sort(operands);
+    names[id] = HashOfNodeAlone(node);
+    for (const StructureHash& operand : operands) names[id] = MixIn(names[id], operand);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<Cell> CutIntoCells(const Graph& graph, const CellOptions& options) {
+  if (graph.size() > kCellGraphMax) return {};
+  const std::vector<StructureHash> names = NamesOf(graph);
+  std::vector<Cell> cells;
+  for (const Piece& piece : Join(Cutter(graph, options).Run(), options.nodes_max)) {
+    if (static_cast<int>(piece.size()) > options.nodes_max) continue;
+    Extraction extraction(graph, piece, /*with_values=*/true);
+    Cell cell{.nodes = piece, .graph = extraction.Run()};
+    for (const Edge& e : extraction.inputs()) cell.inputs.push_back(NameOf(e, names));
+    cell.form = Extraction(graph, piece, /*with_values=*/false).Run().digest();
+    cells.push_back(std::move(cell));
+  }
+  return cells;
+}
+
+StructureHash NameOf(Edge edge, std::span<const StructureHash> nodes) {
+  return MixIn(nodes[edge.node], {static_cast<uint64_t>(edge.output), 0});
+}
+
+std::vector<StructureHash> BlindNamesOf(const Graph& graph) {
+  return NamesOf(graph, {}, [](const Node& constant) {
+    return KeepsValue(constant) ? HashOfNodeAlone(constant)
+                                : HashOfType(constant.outputs[0], kWeight);
+  });
+}
+
+std::vector<StructureHash> NamesOf(const Graph& graph, std::span<const StructureHash> inputs) {
+  return NamesOf(graph, inputs, HashOfNodeAlone);
+}
+
+}  // namespace ag

@@ -1,0 +1,47 @@
+// Cuts a graph into cells: parts that few tensors pass between, such as the modules that a network
+// repeats. A cell is small enough to be searched by itself. Cells of one form differ in nothing but
+// the values of their weights, so what is found for one can be taken at all (cell_replay.h). Pure
+// functions.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/structure_hash.h"
+
+namespace ag {
+
+struct CellOptions {
+  int tensors_max = 2;  // The most tensors that pass a cut.
+  int nodes_max = 120;  // The most operators of a cell (the paper's Size_U).
+};
+
+struct Cell {
+  std::vector<NodeId> nodes;  // The operators that run, in the whole graph; ascending.
+  // The cell by itself: what it reads from elsewhere are its inputs, what is read elsewhere are its
+  // outputs. Constants and constant recipes are its own.
+  Graph graph;
+  std::vector<StructureHash> inputs;  // The names in the whole graph (NamesOf) of what it reads.
+  // The digest of `graph` without the values of its weights (which stay where a rule may look at
+  // them: single numbers and integers). Equal weights stay equal ones.
+  Digest form;
+};
+
+// Returns cells in an order in which none reads from a later one. Cuts where the fewest tensors
+// pass come first; more tensors are allowed only inside what has more than nodes_max operators. A
+// run of single operators belongs to the cell behind it. What cannot be cut to nodes_max operators
+// is in no cell, and a graph of more than kCellGraphMax operators has none. Deterministic.
+inline constexpr int kCellGraphMax = 10'000;
+std::vector<Cell> CutIntoCells(const Graph& graph, const CellOptions& options = {});
+
+// Returns a name of each node: a hash of what it computes from the graph's inputs, whatever the
+// order of commutative operands. `inputs` are the names of the inputs; empty: their places.
+std::vector<StructureHash> NamesOf(const Graph& graph, std::span<const StructureHash> inputs = {});
+// Returns names without the values of weights: nodes of two cells of one form that have the same
+// place have the same name. Others may have it too: equal branches with other weights.
+std::vector<StructureHash> BlindNamesOf(const Graph& graph);
+// Returns the name of an edge by the names of the nodes.
+StructureHash NameOf(Edge edge, std::span<const StructureHash> nodes);
+
+}  // namespace ag

@@ -1,0 +1,25 @@
+// The rewrites of one rule of a set. One thread at a time.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rules/match/rewrite.h"
+
+namespace ag {
+
+class OneRule {
+ public:
+  // `rules` must outlive it and what it returns.
+  explicit OneRule(const RuleSet& rules) : rules_(rules) {}
+
+  // Returns the rewrites of `rule`, which is in the set, as FindRewrites lists them.
+  std::vector<Rewrite> Find(const Graph& graph, const Rule& rule);
+
+ private:
+  const RuleSet& rules_;
+  std::map<std::string, RuleSet> only_;
+};
+
+}  // namespace ag
