@@ -13,16 +13,17 @@
 namespace ag {
 
 struct CellReplay {
-  Graph graph;                     // The whole graph after the steps.
-  std::vector<RewriteStep> steps;  // Valid for the whole graph; the first begins no round.
+  Graph graph;  // The whole graph after the steps.
+  std::vector<RewriteStep>
+      steps;  // Valid for the whole graph; no step begins a round. Gains are the cell's.
 };
 
 // Takes `steps`, which were made on the graph of `solved`, a cell of the same form, in `whole`. A
 // place is found again by what is computed there. kNotFound: a step has no place; the message names
 // its rule. The graph that `cell` was cut from may differ from `whole` only behind the cell: take
-// the last cell first. REQUIRES: both graphs are cleaned up, and the rules of `steps` belong to
-// `rules`.
+// the last cell first. REQUIRES: both graphs are cleaned up, and the rules of `steps` are
+// those of `one_rule`.
 StatusOr<CellReplay> ReplayInCell(const Graph& whole, const Cell& cell, const Graph& solved,
-                                  std::span<const RewriteStep> steps, const RuleSet& rules);
+                                  std::span<const RewriteStep> steps, OneRule& one_rule);
 
 }  // namespace ag

@@ -32,6 +32,7 @@ class CellReplayTest : public testing::Test {
  protected:
   CellReplayTest()
       : rules_(TestRules(kReassociate)),
+        one_rule_(rules_),
         graph_(*CleanUp(TestGraph(kThree), rules_)),
         cells_(CutIntoCells(graph_)) {}
 
@@ -41,6 +42,7 @@ class CellReplayTest : public testing::Test {
   }
 
   const RuleSet rules_;
+  OneRule one_rule_;
   const Graph graph_;
   const std::vector<Cell> cells_;
 };
@@ -52,7 +54,7 @@ TEST_F(CellReplayTest, WhatWasFoundInOneCellIsTakenInAll) {
   std::vector<RewriteStep> steps;
   for (int i = 2; i >= 0; --i) {  // The last first.
     const StatusOr<CellReplay> replay =
-        ReplayInCell(whole, cells_[i], cells_[0].graph, Found(), rules_);
+        ReplayInCell(whole, cells_[i], cells_[0].graph, Found(), one_rule_);
     ASSERT_TRUE(replay.ok()) << Message(replay.status());
     EXPECT_EQ(Products(replay->graph), Products(whole) - 1);
     whole = replay->graph;
@@ -74,7 +76,7 @@ output "y" = add(matmul(relu(x), const f32[64,64] seed 1), tanh(x))
   const std::vector<Cell> cells = CutIntoCells(other);
   ASSERT_THAT(cells, SizeIs(1));
   const StatusOr<CellReplay> replay =
-      ReplayInCell(other, cells[0], cells_[0].graph, Found(), rules_);
+      ReplayInCell(other, cells[0], cells_[0].graph, Found(), one_rule_);
   EXPECT_EQ(replay.status().code(), StatusCode::kNotFound);
   EXPECT_EQ(Message(replay.status()), "matmul-reassociate: no place in the cell");
 }
@@ -82,7 +84,7 @@ output "y" = add(matmul(relu(x), const f32[64,64] seed 1), tanh(x))
 TEST_F(CellReplayTest, ACellThatIsNotInTheGraphHasNoPlace) {
   const Graph other = *CleanUp(TestGraph("input x f32[64,64]\noutput \"y\" = tanh(x)\n"), rules_);
   const StatusOr<CellReplay> replay =
-      ReplayInCell(other, cells_[1], cells_[0].graph, Found(), rules_);
+      ReplayInCell(other, cells_[1], cells_[0].graph, Found(), one_rule_);
   EXPECT_EQ(replay.status().code(), StatusCode::kNotFound);
   EXPECT_EQ(Message(replay.status()), "matmul-reassociate: no place in the whole graph");
 }

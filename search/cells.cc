@@ -4,6 +4,7 @@
 #include <map>
 
 #include "plan/fusion/group_problem.h"
+#include "search/edge_names.h"
 
 namespace ag {
 namespace {
@@ -128,28 +129,15 @@ std::vector<Piece> Join(const std::vector<Piece>& pieces, int nodes_max) {
   return joined;
 }
 
-// Whether a rule may look at the constant's value.
-bool KeepsValue(const Node& constant) {
-  const TensorType& type = constant.outputs[0];
-  const bool may_be_read = type.NumElements() == 1 || !IsFloat(type.dtype);
-  return may_be_read && !constant.constant->inline_bytes.empty();
-}
-
-// What stands for weights, and for what a piece reads, where only types count.
-constexpr uint64_t kWeight = 1, kRead = 2;
-
-StructureHash HashOfType(const TensorType& type, uint64_t kind) {
-  StructureHash hash{kind, static_cast<uint64_t>(type.dtype)};
-  for (const int64_t size : type.shape) hash = MixIn(hash, {static_cast<uint64_t>(size), 0});
-  return hash;
-}
-
 // Copies a piece into a graph of its own. Its order does not depend on the values of weights:
 // outputs and commutative operands stand by their blind names, and the rest follows from these.
 class Extraction {
  public:
   Extraction(const Graph& graph, const Piece& piece, bool with_values)
-      : graph_(graph), piece_(piece), with_values_(with_values) {}
+      : graph_(graph),
+        piece_(piece),
+        with_values_(with_values),
+        blind_(graph, [this](Edge edge) { return BlindLeaf(edge); }) {}
 
   Graph Run() {
     std::vector<std::pair<StructureHash, Edge>> outputs;
@@ -157,7 +145,7 @@ class Extraction {
       const auto count = static_cast<int32_t>(graph_.node(id).outputs.size());
       for (int32_t output = 0; output < count; ++output) {
         const Edge edge{id, output};
-        if (IsReadOutside(edge)) outputs.emplace_back(BlindName(edge), edge);
+        if (IsReadOutside(edge)) outputs.emplace_back(blind_.Of(edge), edge);
       }
     }
     std::ranges::sort(outputs);
@@ -179,47 +167,31 @@ class Extraction {
     return graph_.is_output(edge) || std::ranges::any_of(graph_.uses(edge), is_outside);
   }
 
-  // Returns a name without the values of weights and without what the piece's inputs are. Always:
-  // the operands of a piece's node are in it, constants, or inputs.
-  StructureHash BlindName(Edge edge) {
-    const Node& node = graph_.node(edge.node);
-    auto it = blind_.find(edge.node);
-    if (it == blind_.end()) {
-      StructureHash name;
-      if (node.op == OpKind::kConstant && KeepsValue(node)) {
-        name = HashOfNodeAlone(node);
-      } else if (node.op == OpKind::kConstant) {
-        name = HashOfType(node.outputs[0], kWeight);
-      } else if (IsInside(edge.node) || graph_.is_constant(edge.node)) {
-        name = HashOfNodeAlone(node);
-        for (const StructureHash& operand : BlindOperands(node)) name = MixIn(name, operand);
-      } else {
-        return HashOfType(graph_.type(edge), kRead);  // An input.
-      }
-      it = blind_.emplace(edge.node, name).first;
-    }
-    return MixIn(it->second, {static_cast<uint64_t>(edge.output), 0});
-  }
+  bool IsInput(NodeId id) const { return !IsInside(id) && !graph_.is_constant(id); }
 
-  std::vector<StructureHash> BlindOperands(const Node& node) {
-    std::vector<StructureHash> operands;
-    for (const Edge& e : node.inputs) operands.push_back(BlindName(e));
-    if (Has(node.op, kCommutative)) std::ranges::sort(operands);
-    return operands;
+  // Names weights without their values, and what the piece reads by its type.
+  std::optional<StructureHash> BlindLeaf(Edge edge) const {
+    const Node& node = graph_.node(edge.node);
+    if (node.op == OpKind::kConstant) return WeightName(node);
+    if (!IsInput(edge.node)) return std::nullopt;
+    const TensorType& type = graph_.type(edge);
+    StructureHash name{0, static_cast<uint64_t>(type.dtype)};
+    for (const int64_t size : type.shape) name = MixIn(name, {static_cast<uint64_t>(size), 0});
+    return name;
   }
 
   Edge Copy(Edge edge) {
     if (const auto it = made_.find(edge); it != made_.end()) return it->second;
     const Node& node = graph_.node(edge.node);
     if (node.op == OpKind::kConstant) return made_[edge] = Constant(node);
-    if (!IsInside(edge.node) && !graph_.is_constant(edge.node)) {
+    if (IsInput(edge.node)) {
       inputs_.push_back(edge);
       const std::string name = fmt::format("x{}", inputs_.size() - 1);
       return made_[edge] = builder_.Input(name, graph_.type(edge));
     }
     absl::InlinedVector<Edge, 3> operands = node.inputs;
     if (Has(node.op, kCommutative)) {
-      std::ranges::stable_sort(operands, {}, [&](const Edge& e) { return BlindName(e); });
+      std::ranges::stable_sort(operands, {}, [&](const Edge& e) { return blind_.Of(e); });
     }
     std::vector<Edge> copies;
     for (const Edge& e : operands) copies.push_back(Copy(e));
@@ -233,7 +205,7 @@ class Extraction {
 
   Edge Constant(const Node& node) {
     const TensorType& type = node.outputs[0];
-    if (with_values_ || KeepsValue(node)) {
+    if (with_values_ || !WeightName(node)) {
       return builder_.Constant(type, node.constant->digest, node.constant->inline_bytes);
     }
     const auto [it, is_new] =
@@ -245,73 +217,27 @@ class Extraction {
   const Piece& piece_;
   const bool with_values_;
   GraphBuilder builder_;
-  std::map<NodeId, StructureHash> blind_;
+  EdgeNames blind_;
   std::map<Edge, Edge> made_;
   std::map<Digest, int> constants_;  // To their places.
   std::vector<Edge> inputs_;
 };
 
-template <class NameOfConstant>
-std::vector<StructureHash> NamesOf(const Graph& graph, std::span<const StructureHash> inputs,
-                                   const NameOfConstant& name_of_constant) {
-  AG_CHECK(inputs.empty() || inputs.size() == graph.inputs().size());
-  std::vector<StructureHash> names(static_cast<size_t>(graph.size()));
-  // An input's name is the name of its edge: output 0 of an input is not mixed in again below.
-  std::vector<bool> is_input(names.size());
-  for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    const NodeId id = graph.inputs()[i];
-    is_input[id] = true;
-    names[id] = inputs.empty() ? MixIn(HashOfNodeAlone(graph.node(id)), {i + 1, ~i}) : inputs[i];
-  }
-  const auto name_of = [&](Edge e) {
-    return is_input[e.node] && !inputs.empty() ? names[e.node] : NameOf(e, names);
-  };
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node& node = graph.node(id);
-    if (node.op == OpKind::kInput) continue;
-    if (node.op == OpKind::kConstant) {
-      names[id] = name_of_constant(node);
-      continue;
-    }
-    std::vector<StructureHash> operands;
-    for (const Edge& e : node.inputs) operands.push_back(name_of(e));
-    if (Has(node.op, kCommutative)) std::ranges::sort(operands);
-    names[id] = HashOfNodeAlone(node);
-    for (const StructureHash& operand : operands) names[id] = MixIn(names[id], operand);
-  }
-  return names;
-}
-
 }  // namespace
 
 std::vector<Cell> CutIntoCells(const Graph& graph, const CellOptions& options) {
   if (graph.size() > kCellGraphMax) return {};
-  const std::vector<StructureHash> names = NamesOf(graph);
+  EdgeNames names = EdgeNames::Exact(graph);
   std::vector<Cell> cells;
   for (const Piece& piece : Join(Cutter(graph, options).Run(), options.nodes_max)) {
     if (static_cast<int>(piece.size()) > options.nodes_max) continue;
     Extraction extraction(graph, piece, /*with_values=*/true);
     Cell cell{.nodes = piece, .graph = extraction.Run()};
-    for (const Edge& e : extraction.inputs()) cell.inputs.push_back(NameOf(e, names));
+    for (const Edge& e : extraction.inputs()) cell.inputs.push_back(names.Of(e));
     cell.form = Extraction(graph, piece, /*with_values=*/false).Run().digest();
     cells.push_back(std::move(cell));
   }
   return cells;
-}
-
-StructureHash NameOf(Edge edge, std::span<const StructureHash> nodes) {
-  return MixIn(nodes[edge.node], {static_cast<uint64_t>(edge.output), 0});
-}
-
-std::vector<StructureHash> BlindNamesOf(const Graph& graph) {
-  return NamesOf(graph, {}, [](const Node& constant) {
-    return KeepsValue(constant) ? HashOfNodeAlone(constant)
-                                : HashOfType(constant.outputs[0], kWeight);
-  });
-}
-
-std::vector<StructureHash> NamesOf(const Graph& graph, std::span<const StructureHash> inputs) {
-  return NamesOf(graph, inputs, HashOfNodeAlone);
 }
 
 }  // namespace ag

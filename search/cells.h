@@ -4,7 +4,6 @@
 // functions.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "graph/graph.h"
@@ -22,7 +21,8 @@ struct Cell {
   // The cell by itself: what it reads from elsewhere are its inputs, what is read elsewhere are its
   // outputs. Constants and constant recipes are its own.
   Graph graph;
-  std::vector<StructureHash> inputs;  // The names in the whole graph (NamesOf) of what it reads.
+  // The exact names, in the whole graph, of what it reads (edge_names.h).
+  std::vector<StructureHash> inputs;
   // The digest of `graph` without the values of its weights (which stay where a rule may look at
   // them: single numbers and integers). Equal weights stay equal ones.
   Digest form;
@@ -34,14 +34,5 @@ struct Cell {
 // is in no cell, and a graph of more than kCellGraphMax operators has none. Deterministic.
 inline constexpr int kCellGraphMax = 10'000;
 std::vector<Cell> CutIntoCells(const Graph& graph, const CellOptions& options = {});
-
-// Returns a name of each node: a hash of what it computes from the graph's inputs, whatever the
-// order of commutative operands. `inputs` are the names of the inputs; empty: their places.
-std::vector<StructureHash> NamesOf(const Graph& graph, std::span<const StructureHash> inputs = {});
-// Returns names without the values of weights: nodes of two cells of one form that have the same
-// place have the same name. Others may have it too: equal branches with other weights.
-std::vector<StructureHash> BlindNamesOf(const Graph& graph);
-// Returns the name of an edge by the names of the nodes.
-StructureHash NameOf(Edge edge, std::span<const StructureHash> nodes);
 
 }  // namespace ag

@@ -121,16 +121,5 @@ TEST(Cells, WhatRunsNothingOrIsTooLargeHasNone) {
               IsEmpty());
 }
 
-TEST(Cells, NamesSayWhatIsComputed) {
-  const Graph one = TestGraph("input x f32[8]\ninput z f32[8]\noutput y = add(tanh(x), z)\n");
-  const Graph other = TestGraph("input x f32[8]\ninput z f32[8]\noutput y = add(z, tanh(x))\n");
-  const Graph swapped = TestGraph("input x f32[8]\ninput z f32[8]\noutput y = add(x, tanh(z))\n");
-  const auto name = [](const Graph& graph) {
-    return NameOf(graph.outputs()[0].edge, NamesOf(graph));
-  };
-  EXPECT_EQ(name(one), name(other));
-  EXPECT_NE(name(one), name(swapped));
-}
-
 }  // namespace
 }  // namespace ag

@@ -14,6 +14,8 @@ class OneRule {
   // `rules` must outlive it and what it returns.
   explicit OneRule(const RuleSet& rules) : rules_(rules) {}
 
+  const RuleSet& rules() const { return rules_; }
+
   // Returns the rewrites of `rule`, which is in the set, as FindRewrites lists them.
   std::vector<Rewrite> Find(const Graph& graph, const Rule& rule);
 
