@@ -1,0 +1,172 @@
+// What the search finds where nothing but the search decides: groups take the bare roofline of a
+// device spec, plans their simulated time, so a figure repeats exactly.
+//   build/search_gains [--spec FILE] [--precision P] [--check FILE] [CASE...]
+// (bench/h200-v1.spec of this folder, fp16; all cases: fire1, fire2 and models of the zoo)
+// Prints for each case the time of the input's plan and of the best plan, the least time that the
+// best plan's groups allow (their critical path), and the counts. --check: a figure that is more
+// than 1 % above the file's ("CASE US" per line) ends with 1.
+#include <cstdio>
+#include <fstream>
+#include <map>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "graph/text_form.h"
+#include "plan/fusion/group_dependencies.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
+#include "search/testing/fake_measurer.h"
+#include "zoo/zoo.h"
+
+namespace ag {
+namespace {
+
+struct Options {
+  std::string spec = "bench/h200-v1.spec";
+  std::string precision = "fp16";
+  std::string check;
+  std::vector<std::string> cases;
+};
+
+// Returns the first fire modules of SqueezeNet 1.1 behind an input.
+std::string FireModules(int count) {
+  std::string text = "input x0 f32[1,64,55,55]\n";
+  int seed = 0;
+  const auto unit = [&](std::string_view y, std::string_view x, int from, int to, int kernel) {
+    const int weight = ++seed, bias = ++seed;
+    text += fmt::format(
+        "{0} = relu(conv({1}, const f32[{2},{3},{4},{4}] seed {5}, const f32[{2}] seed {6}) "
+        "strides=[1,1] pads=[{7},{7},{7},{7}] dilations=[1,1])\n",
+        y, x, to, from, kernel, weight, bias, kernel / 2);
+  };
+  for (int i = 0; i < count; ++i) {
+    const std::string s = fmt::format("s{}", i), a = fmt::format("a{}", i),
+                      b = fmt::format("b{}", i);
+    unit(s, fmt::format("x{}", i), i == 0 ? 64 : 128, 16, 1);
+    unit(a, s, 16, 64, 1);
+    unit(b, s, 16, 64, 3);
+    text += fmt::format("x{} = concat({}, {}) axis=1\n", i + 1, a, b);
+  }
+  return text + fmt::format("output y = x{}\n", count);
+}
+
+StatusOr<Graph> GraphOf(const std::string& name) {
+  if (name == "fire1") return ParseGraph(FireModules(1));
+  if (name == "fire2") return ParseGraph(FireModules(2));
+  MemoryWeights weights;
+  return BuildZooModel(name, {}, &weights);
+}
+
+// Answers with the bare roofline.
+class RooflineMeasurer : public FakeMeasurer {
+ public:
+  explicit RooflineMeasurer(DeviceSpec spec) : FakeMeasurer(std::move(spec)) {
+    group_ns = [this](const GroupProblem& problem) { return RooflineNs(problem, this->spec()); };
+  }
+  std::vector<StatusOr<Measurement>> MeasureGroups(
+      const std::vector<GroupProblem>& problems) override {
+    auto results = FakeMeasurer::MeasureGroups(problems);
+    group_calls.clear();  // A long search asks often.
+    return results;
+  }
+};
+
+// The time of the longest path of the plan's groups.
+double CriticalPathNs(const Candidate& candidate, const DeviceSpec& spec) {
+  std::vector<double> ns;
+  for (const Group& group : candidate.plan.groups) {
+    const bool is_view = group.pattern == kViewPattern;
+    ns.push_back(
+        is_view ? 0
+                : RooflineNs(ExtractGroup(candidate.graph, group, candidate.plan.policy), spec));
+  }
+  const auto mixed = [&](double alpha) {
+    return MixedEstimateNs(candidate.graph, candidate.plan.groups, ns, alpha);
+  };
+  return mixed(1) - mixed(0);
+}
+
+// Runs one case and returns the best plan's time in us.
+StatusOr<double> Run(const std::string& name, const Options& options, const DeviceSpec& spec) {
+  AG_LET(const Graph graph, GraphOf(name));
+  SearchRequest request;
+  AG_LET(request.input, CleanUp(graph, BuiltInRules()));
+  request.rules = &BuiltInRules();
+  request.spec = spec;
+  request.policy.precision = options.precision;
+  request.options.limits.time_max = Nanos::max();
+  RooflineMeasurer measurer(spec);
+  const Nanos begin = RealClock().Now();
+  AG_LET(const SearchResult result, FindPlan(request, measurer, RealClock()));
+  const double seconds = static_cast<double>((RealClock().Now() - begin).count()) / 1e9;
+  const double input_us = measurer.SimulatedNs({request.input, result.input_plan}) / 1e3;
+  const double best_us = measurer.SimulatedNs(result) / 1e3;
+  int rewrites = 0;
+  for (const AppliedRewrite& rewrite : result.rewrites) rewrites += rewrite.count;
+  std::printf(
+      "%-14s %5d nodes  input %8.2f us  best %8.2f us  %6.3fx  bound %8.2f us  %3d rewrites  "
+      "%2d rounds  %5d + %4d graphs  %6.1f s\n",
+      name.c_str(), request.input.size(), input_us, best_us, input_us / best_us,
+      CriticalPathNs(result, spec) / 1e3, rewrites, result.rounds, result.graphs,
+      result.cell_graphs, seconds);
+  std::fflush(stdout);
+  return best_us;
+}
+
+std::map<std::string, double> ReadFigures(const std::string& path) {
+  std::map<std::string, double> figures;
+  std::ifstream file(path);
+  std::string name;
+  for (double us = 0; file >> name >> us;) figures[name] = us;
+  return figures;
+}
+
+Status RunAll(const Options& options) {
+  AG_LET(const std::string text, ReadFile(options.spec));
+  AG_LET(const DeviceSpec spec, ParseDeviceSpec(text));
+  const std::map<std::string, double> figures = ReadFigures(options.check);
+  if (!options.check.empty() && figures.empty()) {
+    return Err(StatusCode::kInvalidArgument, "{}: no figures", options.check);
+  }
+  std::string worse;
+  for (const std::string& name : options.cases) {
+    AG_LET(const double us, Run(name, options, spec));
+    const auto it = figures.find(name);
+    if (it != figures.end() && us > 1.01 * it->second) {
+      worse += fmt::format(" {} ({:.2f} us, {:.2f} before)", name, us, it->second);
+    }
+  }
+  if (!worse.empty()) return Err(StatusCode::kFailedPrecondition, "worse:{}", worse);
+  return OkStatus();
+}
+
+}  // namespace
+}  // namespace ag
+
+int main(int argc, char** argv) {
+  ag::Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool takes_value = word == "--spec" || word == "--precision" || word == "--check";
+    if (takes_value && i + 1 == argc) {
+      std::fprintf(stderr, "%s: a value is missing\n", argv[i]);
+      return 2;
+    }
+    if (word == "--spec") {
+      options.spec = argv[++i];
+    } else if (word == "--precision") {
+      options.precision = argv[++i];
+    } else if (word == "--check") {
+      options.check = argv[++i];
+    } else {
+      options.cases.push_back(word);
+    }
+  }
+  if (options.cases.empty()) {
+    options.cases = {"fire1", "fire2", "squeezenet", "inception_v3", "nasnet_mobile", "bert"};
+  }
+  if (const ag::Status status = ag::RunAll(options); !status.ok()) {
+    std::fprintf(stderr, "%s\n", ag::Message(status).c_str());
+    return 1;
+  }
+}
