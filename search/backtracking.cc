@@ -7,11 +7,8 @@
 namespace ag {
 namespace {
 
-// An estimate below this fraction of another one is a gain. Sums of the same terms in another order
-// differ by less.
-constexpr double kGain = 1 - 1e-9;
-// The number of graphs near the last gain that are expanded before a gain elsewhere is taken.
-constexpr int kPatience = 50;
+// The number of graphs near the last gain that are scored before a gain elsewhere is taken.
+constexpr int kPatience = 12;
 // The most operators between a detour and a rewrite that may follow it.
 constexpr int kNear = 2;
 
@@ -39,6 +36,7 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
                                            const absl::flat_hash_set<StructureHash>& skip) {
   skip_ = &skip;
   begin_ = setting_.run.counts;
+  graphs_at_gain_ = begin_.graphs;
   best_ns_ = root.estimate_ns;
   const StructureHash hash = HashOfStructure(root.graph);
   seen_.insert(hash);
@@ -47,24 +45,29 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
   while (true) {
     SettleFront();
     const bool has_near = !queue_.empty() && queue_.begin()->first.first < BoundNs();
-    const bool is_near = has_near && (without_gain_ < kPatience || !HasGain());
+    const bool is_near = has_near && (GraphsWithoutGain() < kPatience || !HasGain());
     const bool is_done = !is_near && !HasLater();
-    const StopReason reason = is_done   ? setting_.run.OverReason()
-                              : is_near ? LimitReached()
-                                        : GraphLimitReached();
+    const StopReason reason = is_done ? setting_.run.OverReason() : GraphLimitReached();
     if (reason != StopReason::kNone) stop_ = reason;
     if (is_done || reason != StopReason::kNone) break;
-    if (is_near) {
-      const auto front = queue_.extract(queue_.begin());
-      Visit(front.key(), front.mapped());
-    } else {
+    if (!is_near) {
       TakeLater();
+      continue;
     }
+    const auto front = queue_.extract(queue_.begin());
+    std::optional<Expanded> node = NodeOf(front.key(), front.mapped());
+    if (!node) continue;
+    if (ExpansionLimitReached()) {
+      stop_ = StopReason::kExpansions;
+      break;
+    }
+    Visit(front.mapped(), *std::move(node));
   }
   return TakeBest();
 }
 
-// Returns the limit that also ends an expansion that has begun.
+// Returns the limit that also ends an expansion that has begun. The limit on expansions holds only
+// where one would begin: a replay makes all graphs that were made before that.
 StopReason Backtracking::GraphLimitReached() {
   const StopReason reason = setting_.run.OverReason();
   if (reason != StopReason::kNone) return reason;
@@ -73,12 +76,9 @@ StopReason Backtracking::GraphLimitReached() {
   return reached ? StopReason::kGraphs : StopReason::kNone;
 }
 
-StopReason Backtracking::LimitReached() {
-  const StopReason reason = GraphLimitReached();
-  if (reason != StopReason::kNone) return reason;
-  const bool reached = Reached(setting_.run.counts.expansions, begin_.expansions,
-                               limits_.expansions_max, limits_.expansions_total_max);
-  return reached ? StopReason::kExpansions : StopReason::kNone;
+bool Backtracking::ExpansionLimitReached() const {
+  return Reached(setting_.run.counts.expansions, begin_.expansions, limits_.expansions_max,
+                 limits_.expansions_total_max);
 }
 
 bool Backtracking::HasLater() const {
@@ -95,7 +95,7 @@ void Backtracking::TakeLater() {
   const int parent = best_node_;
   const int site = expanded_[parent].later.back().second;
   expanded_[parent].later.pop_back();
-  without_gain_ = 0;
+  graphs_at_gain_ = setting_.run.counts.graphs;
   FollowAll(parent, {site});
 }
 
@@ -106,16 +106,17 @@ bool Backtracking::IsWanted(int parent, int64_t serial) const {
   return best < 0 || !std::ranges::binary_search(expanded_[best].kept, serial);
 }
 
-void Backtracking::Visit(const Key& key, const Entry& entry) {
+// Returns the node for a graph of the queue; nothing: the graph is not expanded.
+std::optional<Backtracking::Expanded> Backtracking::NodeOf(const Key& key, const Entry& entry) {
   Expanded node{.graph = entry.graph, .step = entry.step, .estimate_ns = key.first};
   node.goal_ns = key.first;
   if (entry.parent >= 0) {
     Expanded& parent = expanded_[entry.parent];
-    if (key.first < parent.goal_ns * kGain) {
+    if (IsGain(key.first, parent.goal_ns)) {
       parent.goal_ns = key.first;
       parent.best_child = static_cast<int>(expanded_.size());
     } else if (parent.detour == limits_.detour_max || !IsWanted(entry.parent, entry.serial)) {
-      return;
+      return std::nullopt;
     } else {
       node.goal_ns = parent.goal_ns;
       node.detour = parent.detour + 1;
@@ -123,13 +124,16 @@ void Backtracking::Visit(const Key& key, const Entry& entry) {
       node.area = AreaOf(entry.graph, parent.area);
     }
   }
+  return node;
+}
+
+void Backtracking::Visit(const Entry& entry, Expanded node) {
   ++setting_.run.counts.expansions;
-  ++without_gain_;
   setting_.run.Report("rewriting");
   if (entry.parent >= 0) Matches(expanded_[entry.parent]);  // Those of `node` derive from these.
-  if (best_node_ < 0 || key.first < expanded_[best_node_].estimate_ns * kGain) {
+  if (best_node_ < 0 || IsGain(node.estimate_ns, expanded_[best_node_].estimate_ns)) {
     best_node_ = static_cast<int>(expanded_.size());
-    without_gain_ = 0;
+    graphs_at_gain_ = setting_.run.counts.graphs;
   }
   const int id = static_cast<int>(expanded_.size());
   expanded_.push_back(std::move(node));
@@ -327,8 +331,8 @@ void Backtracking::Settle(const Graph& graph, const Key& key, Entry entry) {
   const bool has_gain = parent.estimate_ns < kNoTimeNs;
   if (has_gain) gain_ns_[entry.serial] = key.first - parent.estimate_ns;
   const bool begins_round = entry.parent == 0;  // expanded_[0] is the root.
-  entry.step = trail_.Add(parent.step, {entry.rewrite, begins_round},
-                          has_gain ? parent.estimate_ns - key.first : 0);
+  const double gain_ns = has_gain ? parent.estimate_ns - key.first : 0;
+  entry.step = trail_.Add(parent.step, {entry.rewrite, begins_round, gain_ns});
   best_ns_ = std::min(best_ns_, key.first);
   ++settled_;
   Offer(graph, key, entry.step);

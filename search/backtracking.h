@@ -18,6 +18,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -86,12 +87,14 @@ class Backtracking {
     std::vector<std::pair<double, int>> later;  // Promised estimate and site, the least last.
   };
 
-  StopReason LimitReached();
   StopReason GraphLimitReached();
+  bool ExpansionLimitReached() const;
   bool HasLater() const;
   bool HasGain() const;
+  int GraphsWithoutGain() const { return setting_.run.counts.graphs - graphs_at_gain_; }
   void TakeLater();
-  void Visit(const Key& key, const Entry& entry);
+  std::optional<Expanded> NodeOf(const Key& key, const Entry& entry);
+  void Visit(const Entry& entry, Expanded node);
   bool IsWanted(int parent, int64_t serial) const;
   bool IsNear(const Expanded& node, int i, const Site& site) const;
   std::vector<bool> AreaOf(DerivedGraphs::Id graph, const std::vector<bool>& parents);
@@ -123,8 +126,8 @@ class Backtracking {
   absl::flat_hash_set<StructureHash> seen_;  // Also of dropped graphs.
   std::map<Key, RankedGraph> best_;
   std::vector<Expanded> expanded_;
-  int without_gain_ = 0;  // Expansions since best_node_ changed or a later gain was taken.
-  int best_node_ = -1;    // The least estimate in expanded_; -1: none.
+  int graphs_at_gain_ = 0;  // Graphs scored when best_node_ changed or a later gain was taken.
+  int best_node_ = -1;      // The least estimate in expanded_; -1: none.
   // By serial: the child's estimate minus its parent's.
   absl::flat_hash_map<int64_t, double> gain_ns_;
   // Serials of matches that were found again, to their first ones.

@@ -11,13 +11,6 @@ PlanCandidate CandidateOf(const Graph& graph, const SearchSetting& setting, Time
   return {{graph, std::move(made.plan)}, made.makespan_ns};
 }
 
-int StreamsMax(const SearchRequest& request) {
-  const int wish = request.options.streams_max;
-  const int streams =
-      wish > 0 ? std::min(wish, request.spec.streams_max) : request.spec.streams_max;
-  return std::min(streams, request.spec.cores);
-}
-
 // Times pairs of groups that the plan would run beside each other. Returns true when that changed
 // the overlap, and so the makespans of all plans.
 bool LearnPairs(const Graph& graph, const TimedPlan& plan, const SearchSetting& setting) {

@@ -227,10 +227,17 @@ class Extraction {
 
 std::vector<Cell> CutIntoCells(const Graph& graph, const CellOptions& options) {
   if (graph.size() > kCellGraphMax) return {};
+  std::vector<Piece> pieces = Join(Cutter(graph, options).Run(), options.nodes_max);
+  std::erase_if(pieces, [&](const Piece& piece) {
+    return static_cast<int>(piece.size()) > options.nodes_max;
+  });
+  return CellsOf(graph, pieces);
+}
+
+std::vector<Cell> CellsOf(const Graph& graph, std::span<const std::vector<NodeId>> parts) {
   EdgeNames names = EdgeNames::Exact(graph);
   std::vector<Cell> cells;
-  for (const Piece& piece : Join(Cutter(graph, options).Run(), options.nodes_max)) {
-    if (static_cast<int>(piece.size()) > options.nodes_max) continue;
+  for (const Piece& piece : parts) {
     Extraction extraction(graph, piece, /*with_values=*/true);
     Cell cell{.nodes = piece, .graph = extraction.Run()};
     for (const Edge& e : extraction.inputs()) cell.inputs.push_back(names.Of(e));

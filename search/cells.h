@@ -4,6 +4,7 @@
 // functions.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "graph/graph.h"
@@ -34,5 +35,8 @@ struct Cell {
 // is in no cell, and a graph of more than kCellGraphMax operators has none. Deterministic.
 inline constexpr int kCellGraphMax = 10'000;
 std::vector<Cell> CutIntoCells(const Graph& graph, const CellOptions& options = {});
+
+// Returns a cell of each part: operators that run, ascending.
+std::vector<Cell> CellsOf(const Graph& graph, std::span<const std::vector<NodeId>> parts);
 
 }  // namespace ag

@@ -4,9 +4,9 @@
 
 namespace ag {
 
-int RewriteTrail::Add(int parent, RewriteStep made_by, double gain_ns) {
+int RewriteTrail::Add(int parent, RewriteStep made_by) {
   AG_CHECK(parent >= 0 && parent < static_cast<int>(steps_.size()));
-  steps_.push_back({parent, std::move(made_by), gain_ns});
+  steps_.push_back({parent, std::move(made_by)});
   return static_cast<int>(steps_.size()) - 1;
 }
 
@@ -25,7 +25,7 @@ std::vector<AppliedRewrite> RewriteTrail::Path(int step) const {
     AppliedRewrite& rewrite =
         it == rewrites.end() ? rewrites.emplace_back(AppliedRewrite{rule}) : *it;
     ++rewrite.count;
-    rewrite.gain_ns += steps_[i].gain_ns;
+    rewrite.gain_ns += steps_[i].made_by.gain_ns;
   }
   return rewrites;
 }

@@ -15,9 +15,9 @@ class RewriteTrail {
 
   RewriteTrail() : steps_(1) {}
 
-  // Adds the graph that `made_by` made from `parent` and returns its step. gain_ns: the parent's
-  // estimate minus its own. The rule must outlive the trail.
-  int Add(int parent, RewriteStep made_by, double gain_ns);
+  // Adds the graph that `made_by` made from `parent` and returns its step. The rule must outlive
+  // the trail.
+  int Add(int parent, RewriteStep made_by);
 
   // Returns the rewrites from the input to `step`, one entry per rule, in the order of first
   // application.
@@ -29,7 +29,6 @@ class RewriteTrail {
   struct Step {
     int parent = -1;
     RewriteStep made_by;
-    double gain_ns = 0;
   };
   std::vector<int> StepsTo(int step) const;  // From the input's first child.
 

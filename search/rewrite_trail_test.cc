@@ -16,7 +16,9 @@ std::vector<std::string> Lines(const std::vector<AppliedRewrite>& rewrites) {
   return lines;
 }
 
-RewriteStep Of(const Rule& rule) { return {.rewrite = {.rule = &rule}}; }
+RewriteStep Of(const Rule& rule, double gain_ns) {
+  return {.rewrite = {.rule = &rule}, .gain_ns = gain_ns};
+}
 
 TEST(RewriteTrail, TheInputHasNoRewrites) {
   EXPECT_THAT(RewriteTrail().Path(RewriteTrail::kInput), IsEmpty());
@@ -26,10 +28,10 @@ TEST(RewriteTrail, APathIsOneEntryARuleInOrderOfFirstApplication) {
   const Rule merge{.name = "merge"};
   const Rule split{.name = "split"};
   RewriteTrail trail;
-  const int a = trail.Add(RewriteTrail::kInput, Of(split), -5);
-  const int b = trail.Add(a, Of(merge), 30);
-  const int other = trail.Add(a, Of(split), 1);
-  const int c = trail.Add(b, Of(split), 10);
+  const int a = trail.Add(RewriteTrail::kInput, Of(split, -5));
+  const int b = trail.Add(a, Of(merge, 30));
+  const int other = trail.Add(a, Of(split, 1));
+  const int c = trail.Add(b, Of(split, 10));
   EXPECT_THAT(Lines(trail.Path(c)), ElementsAre("split x2 5 ns", "merge x1 30 ns"));
   EXPECT_THAT(Lines(trail.Path(other)), ElementsAre("split x2 -4 ns"));
   ASSERT_EQ(trail.Steps(c).size(), 3u);

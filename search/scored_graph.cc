@@ -1,16 +1,48 @@
 #include "search/scored_graph.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "plan/fusion/group_dependencies.h"
 #include "plan/fusion/grouping.h"
+#include "plan/schedule/greedy_streams.h"
+#include "plan/schedule/makespan.h"
 
 namespace ag {
+
+namespace {
+
+double EstimateNs(const Graph& graph, const TimedGroups& timed, const SearchSetting& setting) {
+  const SearchRequest& request = setting.request;
+  const std::vector<double> ns = NsOf(timed.times);
+  const int streams = StreamsMax(request);
+  const bool is_ours = request.options.method == SearchMethod::kOurs;
+  if (!is_ours || request.spec.block_outputs <= 0) {
+    return MixedEstimateNs(graph, timed.groups, ns, request.options.alpha);
+  }
+  const double one_stream_ns = std::accumulate(ns.begin(), ns.end(), 0.0);
+  if (streams < 2) return one_stream_ns;
+  const Contention contention = ContentionOf(timed.times, setting.pairs.overlap());
+  Plan plan;
+  plan.groups = timed.groups;
+  plan.streams = GreedyStreams(graph, timed.groups, ns, request.spec, streams, contention);
+  return std::min(one_stream_ns, MakespanNs(graph, plan, ns, request.spec, contention));
+}
+
+}  // namespace
+
+int StreamsMax(const SearchRequest& request) {
+  const int wish = request.options.streams_max;
+  const int streams =
+      wish > 0 ? std::min(wish, request.spec.streams_max) : request.spec.streams_max;
+  return std::min(streams, request.spec.cores);
+}
 
 StatusOr<ScoredGraph> ScoreGraph(const Graph& graph, const SearchSetting& setting) {
   const PlanRequest request = setting.For(graph);
   AG_LET(const TimedGroups timed,
          FormTimedGroups(graph, request.spec, request.policy, setting.times, request.grouping));
-  const double alpha = setting.request.options.alpha;
-  return ScoredGraph{.estimate_ns = MixedEstimateNs(graph, timed.groups, NsOf(timed.times), alpha),
+  return ScoredGraph{.estimate_ns = EstimateNs(graph, timed, setting),
                      .unmeasured = UnmeasuredOf(graph, request.policy, timed),
                      .failure = FailureOf(timed)};
 }

@@ -1,4 +1,4 @@
-// A graph's groups with the paper's estimate. Backtracking compares these; plans are made from the
+// A graph's groups with the estimate by which the search compares graphs. Plans are made from the
 // same times. One thread at a time.
 #pragma once
 
@@ -33,8 +33,17 @@ struct SearchSetting {
 // The estimate and the makespan of what needs a group whose measurement failed.
 inline constexpr double kNoTimeNs = std::numeric_limits<double>::infinity();
 
+// Whether an estimate is below another one. Sums of the same terms in another order differ by less.
+inline bool IsGain(double ns, double than_ns) { return ns < than_ns * (1 - 1e-9); }
+
+// Returns the most streams of a plan.
+int StreamsMax(const SearchRequest& request);
+
 struct ScoredGraph {
-  double estimate_ns = 0;  // MixedEstimateNs. Constant recipes are in no group and cost nothing.
+  // The makespan of the better one of two schedules, one stream and GreedyStreams on the most,
+  // where groups take the same time on each (DeviceSpec::block_outputs); else MixedEstimateNs, the
+  // paper's. Constant recipes are in no group and cost nothing.
+  double estimate_ns = 0;
   std::vector<GroupProblem> unmeasured;  // The problems of groups whose time is an estimate.
   // Not OK: the graph needs a group whose measurement failed; the reason of that failure.
   Status failure;

@@ -10,7 +10,9 @@
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/close_layouts.h"
 #include "search/backtracking.h"
+#include "search/cell_search.h"
 #include "search/finalists.h"
+#include "search/region_search.h"
 
 namespace ag {
 namespace {
@@ -26,6 +28,8 @@ constexpr double kInputCoverEnd = 0.4;
 constexpr double kInputAlternativesEnd = 0.3;
 constexpr double kInputPlanEnd = 0.5;
 
+// The fraction of the remaining time that the search inside cells may take.
+constexpr double kCellsShare = 0.3;
 // A round keeps up to this fraction of the remaining time for timing its plans.
 constexpr double kPlansShare = 0.5;
 // The cost of refining a plan, in runs of the plan: about 60 runs, and four builds that take as
@@ -38,7 +42,7 @@ class PlanSearch {
       : request_(request),
         measurer_(measurer),
         run_(request, clock),
-        rules_(request.rules == nullptr
+        rules_(request.rules == nullptr || request.options.method == SearchMethod::kNoRewrites
                    ? RuleSet()
                    : request.rules->Without({}, request.policy.nonfinite_strict)),
         times_(request.spec,
@@ -61,8 +65,10 @@ class PlanSearch {
   void RefineInput();
   void ChooseLayout();
   Status MeasureInput();
+  void SearchCells();
   void SearchRounds();
   void SearchFrom(const RankedGraph& root);
+  void TryGraphs(const std::vector<RankedGraph>& graphs);
   std::vector<PlanCandidate> PlansOf(const std::vector<RankedGraph>& graphs);
   bool MeasureRound(std::vector<PlanCandidate> plans, const std::vector<RankedGraph>& graphs);
   void Enqueue(RankedGraph graph, double speedup);
@@ -93,6 +99,8 @@ class PlanSearch {
   std::map<std::pair<double, Digest>, RankedGraph> queue_;
   double best_speedup_ = 1;
   int input_groups_ = 0, input_alternatives_ = 0;
+  CellCounts cells_;
+  int cell_groups_ = 0;
   Nanos plan_takes_{0};     // Time to build and time one plan, in the last call.
   bool has_guess_ = false;  // The plan that a session guesses was timed beside the input.
   bool may_refine_ = true;  // Once false it stays false: a replay refines the same plans.
@@ -111,6 +119,7 @@ StatusOr<SearchResult> PlanSearch::Run() {
       stop_ = run_.Cancelled() ? StopReason::kCancelled : StopReason::kTime;
     } else {
       AG_TRY(measured);
+      SearchCells();
       SearchRounds();
     }
   }
@@ -264,6 +273,26 @@ void PlanSearch::Enqueue(RankedGraph graph, double speedup) {
   queue_.emplace(std::pair{-speedup, digest}, std::move(graph));
 }
 
+// Searches cells, and adds what comes of them to the graphs that rounds begin from.
+void PlanSearch::SearchCells() {
+  const SearchLimits& limits = request_.options.limits;
+  const bool is_ours = request_.options.method == SearchMethod::kOurs;
+  if (!is_ours || limits.cell_graphs_max <= 0 || run_.Over()) return;
+  const int asked = times_.asked();
+  times_.BeginStage(limits.cell_groups_max);
+  const auto left_ns = static_cast<double>(run_.TimeLeft().count());
+  const Nanos time(static_cast<int64_t>(kCellsShare * left_ns));
+  CellSearch cells(setting_, trail_, time);
+  measurer_.EndBy(run_.Now() + time);
+  const std::optional<RankedGraph> found = cells.Run();
+  cells_ = cells.counts();
+  run_.counts.cell_graphs = cells_.graphs;
+  cell_groups_ = times_.asked() - asked;
+  times_.BeginStage();
+  measurer_.EndBy(run_.search_end());
+  if (found && !run_.Cancelled()) TryGraphs({*found});
+}
+
 // AutoGraph's Algorithm 1.
 void PlanSearch::SearchRounds() {
   while (!queue_.empty() && stop_ != StopReason::kUnavailable) {
@@ -315,10 +344,19 @@ void PlanSearch::KeepWhatFits(std::vector<PlanCandidate>* plans) {
 }
 
 void PlanSearch::SearchFrom(const RankedGraph& root) {
-  Backtracking backtracking(setting_, trail_);
-  const std::vector<RankedGraph> graphs = backtracking.Run(root, measured_graphs_);
-  if (backtracking.stop() != StopReason::kNone) stop_ = backtracking.stop();
-  if (run_.Cancelled()) return;
+  const auto search = [&](auto strategy) {
+    const std::vector<RankedGraph> graphs = strategy.Run(root, measured_graphs_);
+    if (strategy.stop() != StopReason::kNone) stop_ = strategy.stop();
+    if (!run_.Cancelled()) TryGraphs(graphs);
+  };
+  const SearchMethod method = request_.options.method;
+  const bool is_paper = method == SearchMethod::kPaper || method == SearchMethod::kPaperWithoutDp;
+  is_paper ? search(RegionSearch(setting_, trail_)) : search(Backtracking(setting_, trail_));
+}
+
+// Measures the graphs' plans, beside the input, and adds what is not slower than the best to the
+// queue.
+void PlanSearch::TryGraphs(const std::vector<RankedGraph>& graphs) {
   std::vector<PlanCandidate> plans = PlansOf(graphs);
   if (plans.empty()) return;
   run_.Report("measuring plans");
@@ -407,6 +445,9 @@ SearchResult PlanSearch::InputResult() const {
   result.best_speedup = best_speedup_;
   result.input_groups = input_groups_;
   result.input_alternatives = input_alternatives_;
+  result.cell_graphs = cells_.graphs;
+  result.cell_groups = cell_groups_;
+  result.cell_takes = cells_.takes;
   result.groups_measured = times_.measured();
   result.groups_failed = times_.failed();
   result.pairs_measured = pairs_.measured();
@@ -492,8 +533,8 @@ StatusOr<std::vector<KernelChoice>> Measurer::RefinePlan(const Candidate&) {
   return std::vector<KernelChoice>();
 }
 
-SearchState SearchStateOf(StopReason stop_reason, int rounds) {
-  if (rounds <= 0) return SearchState::kNotSearched;
+SearchState SearchStateOf(StopReason stop_reason, int rounds, int cell_graphs) {
+  if (rounds <= 0 && cell_graphs <= 0) return SearchState::kNotSearched;
   switch (stop_reason) {
     case StopReason::kNone:
     case StopReason::kRounds:
@@ -523,6 +564,9 @@ SearchLimits ReplayLimits(const SearchLimits& used, const SearchResult& result) 
   limits.plans_total_max = result.plans_timed;
   limits.input_groups_max = result.input_groups;
   limits.input_alternatives_max = result.input_alternatives;
+  limits.cell_graphs_max = result.cell_graphs;
+  limits.cell_groups_max = result.cell_groups;
+  limits.cell_takes_max = result.cell_takes;
   limits.groups_max = result.groups_measured + result.groups_failed;
   limits.pairs_max = result.pairs_measured + result.pairs_failed;
   limits.refines_max = result.plans_refined;

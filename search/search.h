@@ -19,6 +19,7 @@
 #include "plan/measurement.h"
 #include "plan/plan.h"
 #include "rules/match/rewrite.h"
+#include "search/partition.h"
 
 namespace ag {
 
@@ -61,6 +62,10 @@ struct SearchLimits {
   int detour_max = 4;         // Rewrites in a row without a gain.
   int candidates_max = 8;     // Whole graphs measured per round (the paper's top-K is 20).
   int groups_max = 1000;      // Distinct groups requested, per search.
+  // Graphs scored inside cells (search/cell_search.h) before the rounds, per search; 0: cells are
+  // not searched. And the distinct groups requested for them.
+  int cell_graphs_max = 1000;
+  int cell_groups_max = 200;
   // Pairs of groups timed together, per search. Only on a device that deals blocks out to any free
   // core (DeviceSpec::block_outputs); on other devices each stream has its own cores.
   int pairs_max = 8;
@@ -77,14 +82,25 @@ struct SearchLimits {
   // cover.
   int input_groups_max = std::numeric_limits<int>::max();
   int input_alternatives_max = std::numeric_limits<int>::max();
-  Nanos time_max{60'000'000'000};        // Until the last round ends.
+  int cell_takes_max = std::numeric_limits<int>::max();  // As CellCounts::takes.
+  Nanos time_max{60'000'000'000};                        // Until the last round ends.
   Nanos comparison_max{30'000'000'000};  // Until the final comparison ends, counted from time_max.
 };
 
+// What of the search takes place.
+enum class SearchMethod {
+  kOurs,
+  kPaper,           // AutoGraph (AAAI 2023): pieces, dynamic programming, the mixed estimate.
+  kPaperWithoutDp,  // Its ablation: each piece by itself (figure 10, "w/o DP").
+  kNoRewrites,      // Its other one: the input's own graph with the best plan ("w/o Opt").
+};
+
 struct SearchOptions {
-  double alpha = 0.25;  // Weight of the critical path in the mixed estimate (the paper's).
-  double beta = 1.1;    // Backtracking keeps graphs below beta x best (the paper's).
-  int streams_max = 0;  // 0: the spec's.
+  SearchMethod method = SearchMethod::kOurs;
+  PartitionOptions partition;  // The paper's methods only.
+  double alpha = 0.25;         // Weight of the critical path in the mixed estimate (the paper's).
+  double beta = 1.1;           // Backtracking keeps graphs below beta x best (the paper's).
+  int streams_max = 0;         // 0: the spec's.
   SearchLimits limits;
 };
 
@@ -99,6 +115,7 @@ struct AppliedRewrite {
 struct RewriteStep {
   Rewrite rewrite;
   bool begins_round = false;  // The graph before it was cleaned up as a whole.
+  double gain_ns = 0;         // The estimate before it minus the one after it.
 };
 
 struct SearchProgress {
@@ -161,6 +178,9 @@ struct SearchResult : FoundPlan {
   int plans_timed = 0;      // In rounds.
   double best_speedup = 1;  // As in SearchProgress; `timing` is what the final comparison says.
   int input_groups = 0, input_alternatives = 0;
+  // Before the rounds: graphs scored inside cells, groups requested for them, and tries to take
+  // what was found there.
+  int cell_graphs = 0, cell_groups = 0, cell_takes = 0;
   int groups_measured = 0, groups_failed = 0;
   int pairs_measured = 0, pairs_failed = 0;
   int plans_refined = 0;  // All for which it was requested.
@@ -172,10 +192,10 @@ struct SearchResult : FoundPlan {
 enum class SearchState {
   kComplete,     // To its end, or to a limit of counts.
   kStopped,      // Ended by time, a cancellation or a lost device.
-  kNotSearched,  // The same, before the first round: nothing is known about rewrites.
+  kNotSearched,  // The same, before a graph was scored: nothing is known about rewrites.
 };
 // Returns the state for a result's fields.
-SearchState SearchStateOf(StopReason stop_reason, int rounds);
+SearchState SearchStateOf(StopReason stop_reason, int rounds, int cell_graphs);
 
 // Returns the best plan by measurement. A search that was cancelled or ran out of time returns what
 // it has, with a stop_reason. kUnimplemented: the device cannot run the input; the message names

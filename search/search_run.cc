@@ -49,7 +49,7 @@ void SearchRun::Report(std::string_view stage) {
   if (!request_.on_progress) return;
   request_.on_progress({.stage = std::string(stage),
                         .round = counts.rounds,
-                        .graphs = counts.graphs,
+                        .graphs = counts.graphs + counts.cell_graphs,
                         .candidates = counts.candidates,
                         .best_speedup = best_speedup_});
 }

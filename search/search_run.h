@@ -14,6 +14,7 @@ struct SearchCounts {
   int rounds = 0;
   int expansions = 0;
   int graphs = 0;
+  int cell_graphs = 0;  // Before the rounds (CellCounts::graphs).
   int candidates = 0;
   int plans_timed = 0;
   int refined = 0;
@@ -24,6 +25,7 @@ class SearchRun {
   // Both must outlive it. The time limits count from here.
   SearchRun(const SearchRequest& request, Clock& clock);
 
+  Clock& clock() { return clock_; }
   Nanos Now() { return clock_.Now(); }
   Nanos start() const { return start_; }
   Nanos search_end() const { return search_end_; }          // start() + time_max.

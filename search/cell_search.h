@@ -1,0 +1,70 @@
+// Searches parts of a graph by themselves: each distinct cell (cells.h) once, and takes what it
+// finds there at every copy. A slack that is a share of the estimate is narrow in a cell and wide
+// in a whole graph, so cells get more of it: a detour through a dearer graph is found in a cell in
+// a few graphs, and not in the whole graph at all. One thread at a time.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "search/backtracking.h"
+#include "search/cells.h"
+#include "search/one_rule.h"
+#include "search/part_search.h"
+
+namespace ag {
+
+// The counts of one search of cells. A replay repeats them.
+struct CellCounts {
+  int graphs = 0;  // Scored inside cells, and the cells themselves.
+  int takes = 0;   // Tries to take what was found for a form at one of its copies.
+};
+
+class CellSearch {
+ public:
+  // Backtracking inside a cell keeps what is below kCellBeta x the best.
+  static constexpr double kCellBeta = 2;
+  // The most graphs scored per form, and the most results that are tried at each copy.
+  static constexpr int kFormGraphsMax = 200;
+  static constexpr int kFormResultsMax = 3;
+
+  // All must outlive it. One object serves one Run. limits.cell_graphs_max and cell_takes_max hold,
+  // and `time_max` is a backstop for the search inside cells.
+  CellSearch(const SearchSetting& setting, RewriteTrail& trail, Nanos time_max);
+
+  // Returns the input with what gains, cleaned up, and with its steps in the trail. Nothing: no
+  // cell gains.
+  std::optional<RankedGraph> Run();
+
+  const CellCounts& counts() const { return counts_; }
+
+ private:
+  // What was found for the cells of one form.
+  struct Form {
+    const Cell* first = nullptr;
+    int copies = 0;
+    double estimate_ns = 0;
+    Graph graph;  // Of the first cell, cleaned up.
+    std::vector<PartResult> results;
+  };
+
+  void FindForms();
+  double EstimateNs(const Graph& graph);
+  void Solve(Form* form);
+  void TakeAt(const Cell& cell, const Form& form);
+  bool Over() const;
+
+  const SearchSetting& whole_setting_;
+  SearchRequest request_;  // Of the cell that is searched.
+  SearchRun run_;
+  SearchSetting setting_;  // The same.
+  RewriteTrail& trail_;
+  OneRule one_rule_;
+  std::vector<Cell> cells_;
+  std::map<Digest, Form> forms_;
+  RankedGraph whole_;
+  CellCounts counts_;
+};
+
+}  // namespace ag

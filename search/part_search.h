@@ -1,0 +1,26 @@
+// Backtracking on a part of a graph by itself: a cell (cells.h) or one of the paper's regions. One
+// thread at a time.
+#pragma once
+
+#include <vector>
+
+#include "search/backtracking.h"
+#include "search/cell_replay.h"
+
+namespace ag {
+
+struct PartResult {
+  std::vector<RewriteStep> steps;
+  double estimate_ns = 0;  // Of the part by itself.
+};
+
+// Returns what makes the estimate of setting.request.input, a cleaned-up part, less: the best
+// first, at most limits.candidates_max. Measures its groups. It counts as one graph scored, beside
+// those that backtracking scores. `stop` gets backtracking's reason, unless that is kNone.
+std::vector<PartResult> SearchPart(const SearchSetting& setting, StopReason* stop);
+
+// Adds the steps of `replay` to the trail behind `whole`, whose graph becomes the replay's.
+// `begins_round`: the first step follows a clean-up of the graph as a whole.
+void TakeReplay(CellReplay replay, bool begins_round, RankedGraph* whole, RewriteTrail* trail);
+
+}  // namespace ag
