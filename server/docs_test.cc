@@ -56,7 +56,15 @@ constexpr char kExample[] = R"pb(
     device: "cpu"
     shapes { input: "data" dims: 1 dims: 3 dims: 224 dims: 224 }
     policy { precision: "fp32" tolerance: 0.001 }
-    budget { rounds: 4 expansions: 200 graphs: 4000 candidates: 8 time_seconds: 600 }
+    budget {
+      rounds: 4
+      expansions: 200
+      graphs: 4000
+      candidates: 8
+      time_seconds: 600
+      cell_graphs: 1000
+    }
+    search: OURS
     alpha: 0.25
     beta: 1.1
     seed: 1
@@ -86,6 +94,7 @@ constexpr char kExample[] = R"pb(
     rounds: 4
     expansions: 800
     graphs: 12043
+    cell_graphs: 420
     candidates: 32
     estimate_ns: 3520000
     search: COMPLETE

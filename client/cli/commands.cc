@@ -37,6 +37,10 @@ struct AllFlags {
   std::string worker_id;         // To admit.
 };
 
+// The type of the field that a setter sets. Declared only.
+template <class Message, class Value>
+Value FieldOf(void (Message::*setter)(Value));
+
 // Checks for CLI11: each returns what is wrong with the text, or "".
 std::string WrongShape(const std::string& text) { return Message(ParseNamedSizes(text).status()); }
 std::string WrongDevice(const std::string& text) { return Message(ParseDeviceName(text).status()); }
@@ -68,6 +72,7 @@ class Commands {
   void AddOrt(CLI::App* verb, OrtFlags& flags);
   void AddSizesAndInputs(CLI::App* verb, OptimizeFlags& flags);
   void AddSubmission(CLI::App* verb, OptimizeFlags& flags);
+  void AddSearch(CLI::App* verb, OptimizeFlags& flags);
   void AddOptimize();
   void AddLocalVerbs();
   void AddBench();
@@ -202,49 +207,77 @@ void Commands::AddOptimize() {
                    "1e-2, in bf16 5e-2, also where a model has values of these types")
       ->check(WrongAmount)
       ->default_str("by --precision");
-  using Budget = autograph::v1::SearchBudget;
   using Request = autograph::v1::OptimizeRequest;
-  Request& request = flags.request;
-  autograph::v1::Policy& policy = *request.mutable_policy();
-  Budget& budget = *request.mutable_budget();
   // Adds a flag that sets a field of a message.
   const auto flag = [&](const char* name, auto& message, auto set, const char* help) {
     verb->add_flag_function(
         name, [&message, set](int64_t times) { (message.*set)(times > 0); }, help);
   };
-  const auto count = [&](const char* name, auto& message, auto set, const std::string& otherwise,
-                         const char* help) {
-    verb->add_option_function<int>(
-            name, [&message, set](const int& value) { (message.*set)(value); }, help)
-        ->check(WrongAmount)
-        ->default_str(otherwise);
-  };
-  flag("--cold-cache", policy, &autograph::v1::Policy::set_cold_cache,
+  flag("--cold-cache", *flags.request.mutable_policy(), &autograph::v1::Policy::set_cold_cache,
        "Take every time with the device's caches evicted before the run");
-  count("--rounds", budget, &Budget::set_rounds, fmt::to_string(limits.rounds_max),
-        "Measured rounds");
-  count("--expansions", budget, &Budget::set_expansions, fmt::to_string(limits.expansions_max),
-        "Graphs expanded per round");
-  count("--graphs", budget, &Budget::set_graphs, fmt::to_string(limits.graphs_max),
-        "Graphs scored per round");
-  count("--candidates", budget, &Budget::set_candidates, fmt::to_string(limits.candidates_max),
-        "Whole graphs measured per round");
-  count("--streams", request, &Request::set_streams_max, "the device's", "At most so many streams");
-  verb->add_option("--seed", flags.seed, "Seed of the search and its data")->check(WrongNumber);
-  verb->add_option("--without", flags.without, "A rule to leave out; may be repeated")
-      ->default_str("none");
-  flag("--no-cache", request, &Request::set_skip_model_cache,
+  AddSearch(verb, flags);
+  flag("--no-cache", flags.request, &Request::set_skip_model_cache,
        "Search again though the answer is known");
   AddSubmission(verb, flags);
   verb->add_option("--target", flags.target,
                    "device: fastest with its plan; portable: keep only what ONNX Runtime gains by")
       ->check(OneOf({"device", "portable"}));
-  flag("--keep-bytes", request, &Request::set_keep_bytes,
+  flag("--keep-bytes", flags.request, &Request::set_keep_bytes,
        "When no rewrite wins, write the input's own bytes, without the plan");
   AddOrtMode(
       verb, flags.ort,
       "ONNX Runtime as what is to be beaten: auto (when it is installed beside a cpu worker), "
       "off (our untuned session instead), require");
+}
+
+// Adds the parameters of the search.
+void Commands::AddSearch(CLI::App* verb, OptimizeFlags& flags) {
+  using Budget = autograph::v1::SearchBudget;
+  using Request = autograph::v1::OptimizeRequest;
+  const SearchOptions options;  // The coordinator takes its defaults.
+  const SearchLimits& limits = options.limits;
+  Request& request = flags.request;
+  Budget& budget = *request.mutable_budget();
+  // Adds an option that sets a field of a message.
+  const auto field = [&](const char* name, auto& message, auto set, const std::string& otherwise,
+                         const char* help) {
+    using Value = decltype(FieldOf(set));
+    verb->add_option_function<Value>(
+            name, [&message, set](const Value& value) { (message.*set)(value); }, help)
+        ->check(WrongAmount)
+        ->default_str(otherwise);
+  };
+  verb->add_option("--search", flags.search,
+                   "How graphs are searched: ours; paper (AutoGraph, AAAI 2023), paper-without-dp; "
+                   "no-rewrites (the best plan for the model's own graph)")
+      ->check(OneOf({"ours", "paper", "paper-without-dp", "no-rewrites"}));
+  field("--rounds", budget, &Budget::set_rounds, fmt::to_string(limits.rounds_max),
+        "Measured rounds; with --search paper until no graph is accepted");
+  field("--expansions", budget, &Budget::set_expansions, fmt::to_string(limits.expansions_max),
+        "Graphs expanded per round");
+  field("--graphs", budget, &Budget::set_graphs, fmt::to_string(limits.graphs_max),
+        "Graphs scored per round");
+  verb->add_option_function<int>(
+          "--cell-graphs", [&budget](const int& n) { budget.set_cell_graphs(n); },
+          "Graphs scored inside cells, the parts that a model repeats; 0: cells are not searched")
+      ->check(WrongNumber)
+      ->default_str(fmt::to_string(limits.cell_graphs_max));
+  field("--candidates", budget, &Budget::set_candidates, fmt::to_string(limits.candidates_max),
+        "Whole graphs measured per round; with --search paper 20");
+  field("--streams", request, &Request::set_streams_max, "the device's", "At most so many streams");
+  field("--piece-nodes", request, &Request::set_piece_nodes,
+        fmt::to_string(options.partition.piece_nodes_max),
+        "With --search paper: the most operators of a piece of the graph");
+  field("--region-nodes", request, &Request::set_region_nodes,
+        fmt::to_string(options.partition.region_nodes_max),
+        "With --search paper: the most operators of a run of pieces");
+  field("--alpha", request, &Request::set_alpha, fmt::to_string(options.alpha),
+        "Weight of the critical path in the estimate of a graph");
+  field("--beta", request, &Request::set_beta, fmt::to_string(options.beta),
+        "The search keeps graphs whose estimate is below so many times the best; at least 1");
+  verb->add_option("--seed", flags.seed, "Seed of the search and its data")->check(WrongNumber);
+  verb->add_option("--without", flags.without, "A rule to leave out; may be repeated")
+      ->default_str("none");
 }
 
 void Commands::AddLocalVerbs() {
@@ -471,7 +504,7 @@ void Commands::AddOthers() {
       ->required();
   verb->add_option("--quota", token.quota,
                    "Device seconds that it may use in 24 hours; 0: no limit")
-      ->check(CLI::NonNegativeNumber)
+      ->check(WrongNumber)
       ->default_str("the coordinator's");
   verb->add_option("-o,--output", token.output, "New file for the token")
       ->default_str("standard output");

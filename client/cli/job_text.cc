@@ -188,7 +188,7 @@ std::string SearchText(const v1::Result& r) {
   return fmt::format("{} (stopped: {}); {} rounds, {} graphs, {} measured whole, {} groups failed",
                      v1::Result::SearchState_Name(r.search()),
                      absl::AsciiStrToLower(v1::Result::StopReason_Name(r.stop_reason())),
-                     r.rounds(), r.graphs(), r.candidates(), r.groups_failed());
+                     r.rounds(), r.graphs() + r.cell_graphs(), r.candidates(), r.groups_failed());
 }
 
 }  // namespace
@@ -207,13 +207,13 @@ std::string Headline(const v1::Job& job) {
         "NO GAIN FOUND over {}: the file is unchanged and runs as before; {} graphs scored, {} "
         "plans "
         "measured{}",
-        r.baseline(), r.graphs(), r.candidates(), estimate);
+        r.baseline(), r.graphs() + r.cell_graphs(), r.candidates(), estimate);
   }
   if (r.verdict() == v1::Result::NO_GAIN_FOUND) {
     return fmt::format(
         "NO GAIN FOUND over {}: {:.3f}x, at most {:.3f}x; {} graphs scored, {} plans measured{}{}",
-        r.baseline(), r.speedup(), r.speedup_high(), r.graphs(), r.candidates(), AnswersText(job),
-        estimate);
+        r.baseline(), r.speedup(), r.speedup_high(), r.graphs() + r.cell_graphs(), r.candidates(),
+        AnswersText(job), estimate);
   }
   return "NOT MEASURED: no runtime timed both files; the warnings say why";
 }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "base/file_facts.h"
 #include "base/partial_files.h"
@@ -66,6 +67,10 @@ StatusOr<v1::OptimizeRequest> MakeRequest(const OptimizeFlags& flags) {
   AG_CHECK(v1::OptimizeRequest::Target_Parse(absl::AsciiStrToUpper(flags.target), &target));
   AG_CHECK(
       v1::OptimizeRequest::OnnxRuntime_Parse(absl::AsciiStrToUpper(flags.ort.mode), &onnxruntime));
+  v1::OptimizeRequest::Search search;
+  const std::string method = absl::StrReplaceAll(absl::AsciiStrToUpper(flags.search), {{"-", "_"}});
+  AG_CHECK(v1::OptimizeRequest::Search_Parse(method, &search));
+  request.set_search(search);
   request.set_target(target);
   request.set_onnxruntime(onnxruntime);
   return request;
@@ -73,11 +78,21 @@ StatusOr<v1::OptimizeRequest> MakeRequest(const OptimizeFlags& flags) {
 
 // The flags that set fields of the request, which errors name.
 constexpr std::pair<std::string_view, std::string_view> kFlagsOfFields[] = {
-    {"budget.rounds", "--rounds"},       {"budget.expansions", "--expansions"},
-    {"budget.graphs", "--graphs"},       {"budget.candidates", "--candidates"},
-    {"streams_max", "--streams"},        {"budget.time_seconds", "--budget, in seconds"},
-    {"policy.tolerance", "--tolerance"}, {"policy.precision", "--precision"},
-    {"disabled_rules", "--without"},     {"priority", "--priority"},
+    {"budget.rounds", "--rounds"},
+    {"budget.expansions", "--expansions"},
+    {"budget.graphs", "--graphs"},
+    {"budget.candidates", "--candidates"},
+    {"piece_nodes", "--piece-nodes"},
+    {"region_nodes", "--region-nodes"},
+    {"budget.cell_graphs", "--cell-graphs"},
+    {"alpha", "--alpha"},
+    {"beta", "--beta"},
+    {"streams_max", "--streams"},
+    {"budget.time_seconds", "--budget, in seconds"},
+    {"policy.tolerance", "--tolerance"},
+    {"policy.precision", "--precision"},
+    {"disabled_rules", "--without"},
+    {"priority", "--priority"},
 };
 
 // Returns the error of a field as one of the flag that sets it; nothing for any other status.

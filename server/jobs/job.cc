@@ -15,6 +15,9 @@ namespace ag {
 namespace {
 
 constexpr size_t kNameBytesMax = 1000;
+// The paper measures 20 graphs per round, and ends when none is accepted.
+constexpr int kPaperCandidatesMax = 20;
+constexpr int kPaperRoundsMax = 1'000'000;
 
 Status CheckCount(std::string_view field, int64_t value, int64_t max) {
   if (value >= 0 && value <= max) return OkStatus();
@@ -45,6 +48,7 @@ Status CheckRanges(const v1::OptimizeRequest& p) {
   AG_TRY(CheckCount("budget.rounds", p.budget().rounds(), 1'000'000));
   AG_TRY(CheckCount("budget.expansions", p.budget().expansions(), 100'000'000));
   AG_TRY(CheckCount("budget.graphs", p.budget().graphs(), 1'000'000'000));
+  AG_TRY(CheckCount("budget.cell_graphs", p.budget().cell_graphs(), 1'000'000'000));
   AG_TRY(CheckCount("budget.candidates", p.budget().candidates(), 200));
   AG_TRY(CheckReal("budget.time_seconds", p.budget().time_seconds(), 7 * 86400));
   AG_TRY(CheckReal("alpha", p.alpha(), 100));
@@ -53,6 +57,8 @@ Status CheckRanges(const v1::OptimizeRequest& p) {
     return Err(StatusCode::kInvalidArgument, "beta: {} is below 1", p.beta());
   }
   AG_TRY(CheckCount("streams_max", p.streams_max(), 1024));
+  AG_TRY(CheckCount("piece_nodes", p.piece_nodes(), 1'000'000));
+  AG_TRY(CheckCount("region_nodes", p.region_nodes(), 1'000'000));
   return CheckReal("policy.tolerance", p.policy().tolerance(), 1);
 }
 
@@ -125,6 +131,46 @@ Status CheckInputSets(const v1::OptimizeRequest& r) {
   return OkStatus();
 }
 
+template <class T>
+T Or(T value, T otherwise) {
+  return value == 0 ? otherwise : value;
+}
+
+bool IsPaper(const v1::OptimizeRequest& request) {
+  return request.search() == v1::OptimizeRequest::PAPER ||
+         request.search() == v1::OptimizeRequest::PAPER_WITHOUT_DP;
+}
+
+// Fills in the parameters of the search that its method decides.
+Status AcceptSearch(v1::OptimizeRequest* r) {
+  using Request = v1::OptimizeRequest;
+  if (r->search() == Request::SEARCH_UNSPECIFIED) r->set_search(Request::OURS);
+  if (!Request::Search_IsValid(r->search())) {
+    return Err(StatusCode::kInvalidArgument, "search: {} is none", static_cast<int>(r->search()));
+  }
+  const bool is_paper = IsPaper(*r);
+  if (!is_paper && (r->piece_nodes() > 0 || r->region_nodes() > 0)) {
+    return Err(StatusCode::kInvalidArgument, "{}: only the paper's search has pieces and regions",
+               r->piece_nodes() > 0 ? "piece_nodes" : "region_nodes");
+  }
+  if (r->search() != Request::OURS && r->budget().cell_graphs() > 0) {
+    return Err(StatusCode::kInvalidArgument, "budget.cell_graphs: only our search has cells");
+  }
+  const SearchOptions defaults;
+  v1::SearchBudget& budget = *r->mutable_budget();
+  budget.set_rounds(Or(budget.rounds(), is_paper ? kPaperRoundsMax : defaults.limits.rounds_max));
+  budget.set_candidates(
+      Or(budget.candidates(), is_paper ? kPaperCandidatesMax : defaults.limits.candidates_max));
+  if (!budget.has_cell_graphs()) {
+    const bool is_ours = r->search() == Request::OURS;
+    budget.set_cell_graphs(is_ours ? defaults.limits.cell_graphs_max : 0);
+  }
+  if (!is_paper) return OkStatus();
+  r->set_piece_nodes(Or(r->piece_nodes(), defaults.partition.piece_nodes_max));
+  r->set_region_nodes(Or(r->region_nodes(), defaults.partition.region_nodes_max));
+  return OkStatus();
+}
+
 Status AcceptTarget(v1::OptimizeRequest* r) {
   using Request = v1::OptimizeRequest;
   if (r->target() == Request::TARGET_UNSPECIFIED) r->set_target(Request::DEVICE);
@@ -149,11 +195,6 @@ Status AcceptTarget(v1::OptimizeRequest* r) {
   return OkStatus();
 }
 
-template <class T>
-T Or(T value, T otherwise) {
-  return value == 0 ? otherwise : value;
-}
-
 }  // namespace
 
 StatusOr<v1::OptimizeRequest> AcceptedRequest(v1::OptimizeRequest r) {
@@ -167,12 +208,11 @@ StatusOr<v1::OptimizeRequest> AcceptedRequest(v1::OptimizeRequest r) {
                kPriorityMax, kPriorityMax);
   }
   AG_TRY(AcceptPolicy(r.mutable_policy()));
+  AG_TRY(AcceptSearch(&r));
   const SearchOptions defaults;
   v1::SearchBudget& budget = *r.mutable_budget();
-  budget.set_rounds(Or(budget.rounds(), defaults.limits.rounds_max));
   budget.set_expansions(Or(budget.expansions(), defaults.limits.expansions_max));
   budget.set_graphs(Or(budget.graphs(), defaults.limits.graphs_max));
-  budget.set_candidates(Or(budget.candidates(), defaults.limits.candidates_max));
   budget.set_time_seconds(
       Or(budget.time_seconds(), static_cast<double>(defaults.limits.time_max.count()) / 1e9));
   // A file may have any name.

@@ -11,7 +11,7 @@ namespace {
 v1::Progress ProgressOf(const v1::Result& result) {
   v1::Progress progress;
   progress.set_round(result.rounds());
-  progress.set_graphs(result.graphs());
+  progress.set_graphs(result.graphs() + result.cell_graphs());
   progress.set_candidates(result.candidates());
   progress.set_best_speedup(result.speedup());
   progress.set_groups_measured(result.cache().misses());

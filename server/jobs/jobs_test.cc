@@ -437,6 +437,39 @@ TEST(AcceptedRequest, SetsOfInputsHaveNamesAndDigests) {
   }
 }
 
+TEST(AcceptedRequest, TheMethodOfTheSearchDecidesItsParameters) {
+  v1::OptimizeRequest request;
+  request.set_model_digest(Sha256("a").Hex());
+  const v1::OptimizeRequest ours = *AcceptedRequest(request);
+  EXPECT_EQ(ours.search(), v1::OptimizeRequest::OURS);
+  EXPECT_EQ(ours.budget().candidates(), 8);
+  EXPECT_EQ(ours.budget().cell_graphs(), 1000);
+  EXPECT_EQ(ours.piece_nodes(), 0);
+  request.set_search(v1::OptimizeRequest::PAPER);
+  request.set_region_nodes(90);
+  const v1::OptimizeRequest paper = *AcceptedRequest(request);
+  EXPECT_EQ(paper.budget().candidates(), 20);
+  EXPECT_GT(paper.budget().rounds(), 1000);
+  EXPECT_EQ(paper.budget().cell_graphs(), 0);
+  EXPECT_EQ(paper.piece_nodes(), 40);
+  EXPECT_EQ(paper.region_nodes(), 90);
+  request.mutable_budget()->set_cell_graphs(0);
+  EXPECT_TRUE(AcceptedRequest(request).ok());
+}
+
+TEST(AcceptedRequest, ParametersOfAnotherMethodAreRefused) {
+  v1::OptimizeRequest request;
+  request.set_model_digest(Sha256("a").Hex());
+  request.set_piece_nodes(40);
+  EXPECT_EQ(ToString(AcceptedRequest(request).status()),
+            "INVALID_ARGUMENT: piece_nodes: only the paper's search has pieces and regions");
+  request.set_search(v1::OptimizeRequest::PAPER_WITHOUT_DP);
+  EXPECT_TRUE(AcceptedRequest(request).ok());
+  request.mutable_budget()->set_cell_graphs(1);
+  EXPECT_EQ(ToString(AcceptedRequest(request).status()),
+            "INVALID_ARGUMENT: budget.cell_graphs: only our search has cells");
+}
+
 TEST(Jobs, SaysWhatToDoFirst) {
   JobsBench b;
   v1::OptimizeRequest missing = b.Request();

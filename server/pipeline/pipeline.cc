@@ -27,6 +27,19 @@ namespace ag {
 
 namespace {
 
+SearchMethod MethodOf(v1::OptimizeRequest::Search search) {
+  switch (search) {
+    case v1::OptimizeRequest::PAPER:
+      return SearchMethod::kPaper;
+    case v1::OptimizeRequest::PAPER_WITHOUT_DP:
+      return SearchMethod::kPaperWithoutDp;
+    case v1::OptimizeRequest::NO_REWRITES:
+      return SearchMethod::kNoRewrites;
+    default:
+      return SearchMethod::kOurs;
+  }
+}
+
 // The time that the reference kernels take for an operation on two cores: 0.08 ns with AVX-512 on
 // an AMD EPYC, 0.24 on a Xeon whose host was busy (nasnet_a, 47.6 GFLOP).
 constexpr double kReferenceNsPerFlop = 0.25;
@@ -262,6 +275,8 @@ StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& 
   request.spec = setting.spec;
   request.environment = setting.offer.environment;
   request.policy = setting.policy;
+  request.options.method = MethodOf(asked.search());
+  request.options.partition = {asked.piece_nodes(), asked.region_nodes()};
   request.options.alpha = asked.alpha();
   request.options.beta = asked.beta();
   request.options.streams_max = asked.streams_max();
@@ -269,6 +284,7 @@ StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& 
   limits.rounds_max = asked.budget().rounds();
   limits.expansions_max = asked.budget().expansions();
   limits.graphs_max = asked.budget().graphs();
+  limits.cell_graphs_max = asked.budget().cell_graphs();
   limits.candidates_max = asked.budget().candidates();
   limits.time_max = std::max(budget.search_end() - clock_.Now(), Nanos{0});
   limits.comparison_max = budget.comparison_end() - budget.search_end();
@@ -361,7 +377,7 @@ StatusOr<Published> Pipeline::Confirm(const Setting& setting, const Imported& im
   request.on_stage = [&](const std::string& stage) {
     v1::Progress progress;
     progress.set_stage(stage);
-    progress.set_graphs(found.graphs);
+    progress.set_graphs(found.graphs + found.cell_graphs);
     progress.set_candidates(found.candidates);
     progress.set_best_speedup(found.best_speedup);
     progress.set_groups_measured(measurer.misses());
@@ -408,12 +424,13 @@ v1::Result::StopReason ToWire(StopReason reason) {
 }
 
 void TakeSearchFigures(const SearchResult& found, v1::Result* result) {
-  result->set_search(ToWire(SearchStateOf(found.stop_reason, found.rounds)));
+  result->set_search(ToWire(SearchStateOf(found.stop_reason, found.rounds, found.cell_graphs)));
   result->set_stop_reason(ToWire(found.stop_reason));
   ToProto(found.unfused_timing.latency, result->mutable_unfused_latency());
   result->set_rounds(found.rounds);
   result->set_expansions(found.expansions);
   result->set_graphs(found.graphs);
+  result->set_cell_graphs(found.cell_graphs);
   result->set_candidates(found.candidates);
   result->set_groups_failed(found.groups_failed);
 }

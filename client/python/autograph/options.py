@@ -27,7 +27,11 @@ class Options(TypedDict, total=False):
         cold_cache: evict the device's caches before every run that is timed.
         nonfinite_strict: keep Inf and NaN exactly.
         rounds, expansions, graphs, candidates: what the search may spend, as counts.
+        cell_graphs: the same before the rounds, inside the parts that a model repeats; 0: not there.
         time_seconds: wall time of the search, a backstop.
+        search: "ours", or for comparison "paper" (AutoGraph, AAAI 2023), "paper_without_dp" or
+            "no_rewrites" (the best plan for the model's own graph). piece_nodes, region_nodes: the
+            paper's sizes of pieces and of runs of them; 40, 120.
         alpha: weight of the critical path in the estimate; 0.25. beta: slack of backtracking; 1.1.
         streams: at most so many streams.
         seed: of the search and its data; 1.
@@ -51,8 +55,12 @@ class Options(TypedDict, total=False):
     rounds: int
     expansions: int
     graphs: int
+    cell_graphs: int
     candidates: int
     time_seconds: float
+    search: str
+    piece_nodes: int
+    region_nodes: int
     alpha: float
     beta: float
     streams: int
@@ -109,9 +117,9 @@ def _set(request: Any, name: str, value: Any) -> None:
         request.disabled_rules.extend(_names(value))
     elif name in ("precision", "tolerance", "cold_cache", "nonfinite_strict"):
         setattr(request.policy, name, value)
-    elif name in ("rounds", "expansions", "graphs", "candidates", "time_seconds"):
+    elif name in ("rounds", "expansions", "graphs", "cell_graphs", "candidates", "time_seconds"):
         setattr(request.budget, name, value)
-    elif name in ("target", "onnxruntime"):
+    elif name in ("target", "onnxruntime", "search"):
         setattr(request, name, _enum(request.DESCRIPTOR.fields_by_name[name], value))
     else:
         fields = {
@@ -164,14 +172,16 @@ def flags_of(options: Mapping[str, Any]) -> List[str]:
                 flags += ["--without", rule]
         elif name in ("no_cache", "cold_cache", "keep_bytes"):
             flags += [f"--{name.replace('_', '-')}"] if value else []
+        elif name == "search":
+            flags += ["--search", value.replace("_", "-")]
         elif name == "onnxruntime":
             flags += ["--ort", str(value)]
         elif name == "time_seconds":
             flags += ["--budget", f"{value}s"]
-        elif name in ("alpha", "beta", "nonfinite_strict", "remeasure"):
+        elif name in ("nonfinite_strict", "remeasure"):
             raise Unimplemented(
                 Code.UNIMPLEMENTED, f"{name}: only a server takes this option; none was named"
             )
         else:
-            flags += [f"--{name}", str(value)]
+            flags += [f"--{name.replace('_', '-')}", str(value)]
     return flags

@@ -77,7 +77,7 @@ class EmbeddedTest(unittest.TestCase):
             ("device", model, {"device": "tpu"}, autograph.InvalidArgument, "tpu"),
             ("number", model, {"rounds": -1}, autograph.InvalidArgument, "-1"),
             ("rule", model, {"without": ["no"]}, autograph.InvalidArgument, "no rule is called no"),
-            ("server only", model, {"alpha": 0.5}, autograph.Unimplemented, "alpha: only a server"),
+            ("server only", model, {"remeasure": True}, autograph.Unimplemented, "remeasure: only a server"),
             ("name", model, {"round": 1}, TypeError, "there is no option 'round'"),
         ]
         for name, what, options, kind, message in cases:
@@ -102,17 +102,19 @@ class EmbeddedTest(unittest.TestCase):
         values: Any = {
             "device": "cpu", "shapes": {"x": (1, 3), "s": [7]}, "inputs": "folder",
             "shape_sets": [{"x": (2, 3), "s": [7]}, {"x": (4, 3)}], "precision": "fp32",
-            "tolerance": 1e-4, "rounds": 1, "expansions": 2, "graphs": 3, "candidates": 4,
+            "tolerance": 1e-4, "rounds": 1, "expansions": 2, "graphs": 3, "cell_graphs": 0, "candidates": 4,
+            "search": "paper_without_dp", "piece_nodes": 30, "region_nodes": 90,
+            "alpha": 0.5, "beta": 1.5,
             "time_seconds": 5.5, "streams": 6, "seed": 7, "without": ["a", "b"], "no_cache": True,
             "cold_cache": True, "target": "device", "keep_bytes": True, "onnxruntime": "off",
         }  # fmt: skip
-        refused = {"alpha": 0.5, "beta": 1.5, "nonfinite_strict": True, "remeasure": True}
+        refused = {"nonfinite_strict": True, "remeasure": True}
         self.assertEqual(sorted({**values, **refused}), sorted(Options.__annotations__))
         self.assertEqual(
             " ".join(flags_of(values)),
             "--device cpu --shape x=1x3 --shape s=7 --shape-set x=2x3 s=7 --shape-set x=4x3 "
             "--precision fp32 --tolerance 0.0001 --rounds 1 "
-            "--expansions 2 --graphs 3 --candidates 4 --budget 5.5s --streams 6 --seed 7 "
+            "--expansions 2 --graphs 3 --cell-graphs 0 --candidates 4 --search paper-without-dp --piece-nodes 30 --region-nodes 90 --alpha 0.5 --beta 1.5 --budget 5.5s --streams 6 --seed 7 "
             "--without a --without b --no-cache --cold-cache --target device --keep-bytes --ort off",
         )
         for name, value in refused.items():
