@@ -1,11 +1,14 @@
 // What the search finds where nothing but the search decides: groups take the bare roofline of a
 // device spec, plans their simulated time, so a figure repeats exactly.
-//   build/search_gains [--spec FILE] [--precision P] [--check FILE] [CASE...]
+//   build/search_gains [--spec FILE] [--precision P] [--search ours|paper|paper-without-dp]
+//     [--rounds N] [--graphs N] [--check FILE] [CASE...]
 // (bench/h200-v1.spec of this folder, fp16; all cases: fire1, fire2 and models of the zoo)
 // Prints for each case the time of the input's plan and of the best plan, the least time that the
-// best plan's groups allow (their critical path), and the counts. --check: a figure that is more
-// than 1 % above the file's ("CASE US" per line) ends with 1.
+// best plan's groups allow (their critical path), and the counts. --graphs: graphs scored per
+// round.
+// --check: a figure that is more than 1 % above the file's ("CASE US" per line) ends with 1.
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 
@@ -24,6 +27,8 @@ namespace {
 struct Options {
   std::string spec = "bench/h200-v1.spec";
   std::string precision = "fp16";
+  std::string search = "ours";
+  int rounds = 0, graphs = 0;  // 0: the default.
   std::string check;
   std::vector<std::string> cases;
 };
@@ -94,7 +99,16 @@ StatusOr<double> Run(const std::string& name, const Options& options, const Devi
   request.rules = &BuiltInRules();
   request.spec = spec;
   request.policy.precision = options.precision;
-  request.options.limits.time_max = Nanos::max();
+  SearchLimits& limits = request.options.limits;
+  limits.time_max = Nanos::max();
+  if (options.rounds > 0) limits.rounds_max = options.rounds;
+  if (options.graphs > 0) limits.graphs_max = options.graphs;
+  if (options.search != "ours") {
+    request.options.method =
+        options.search == "paper" ? SearchMethod::kPaper : SearchMethod::kPaperWithoutDp;
+    if (options.rounds == 0) limits.rounds_max = 1'000'000;
+    limits.candidates_max = 20;
+  }
   RooflineMeasurer measurer(spec);
   const Nanos begin = RealClock().Now();
   AG_LET(const SearchResult result, FindPlan(request, measurer, RealClock()));
@@ -145,22 +159,27 @@ Status RunAll(const Options& options) {
 
 int main(int argc, char** argv) {
   ag::Options options;
+  std::string rounds = "0", graphs = "0";
+  const std::map<std::string, std::string*> flags = {
+      {"--spec", &options.spec},     {"--precision", &options.precision},
+      {"--search", &options.search}, {"--rounds", &rounds},
+      {"--graphs", &graphs},         {"--check", &options.check}};
   for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    const bool takes_value = word == "--spec" || word == "--precision" || word == "--check";
-    if (takes_value && i + 1 == argc) {
-      std::fprintf(stderr, "%s: a value is missing\n", argv[i]);
+    const auto flag = flags.find(argv[i]);
+    if (flag == flags.end()) {
+      options.cases.emplace_back(argv[i]);
+    } else if (++i < argc) {
+      *flag->second = argv[i];
+    } else {
+      std::fprintf(stderr, "%s: a value is missing\n", flag->first.c_str());
       return 2;
     }
-    if (word == "--spec") {
-      options.spec = argv[++i];
-    } else if (word == "--precision") {
-      options.precision = argv[++i];
-    } else if (word == "--check") {
-      options.check = argv[++i];
-    } else {
-      options.cases.push_back(word);
-    }
+  }
+  options.rounds = std::atoi(rounds.c_str());
+  options.graphs = std::atoi(graphs.c_str());
+  if (options.search != "ours" && !options.search.starts_with("paper")) {
+    std::fprintf(stderr, "--search: %s is none\n", options.search.c_str());
+    return 2;
   }
   if (options.cases.empty()) {
     options.cases = {"fire1", "fire2", "squeezenet", "inception_v3", "nasnet_mobile", "bert"};
