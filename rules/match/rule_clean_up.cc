@@ -29,6 +29,14 @@ bool Touches(const Bindings& match, const std::set<NodeId>& touched) {
   return false;
 }
 
+// Whether the rule's target is well typed at the match and makes no cycle. One root cannot make
+// one: the target reads only what is below it.
+bool MayApply(const Rule& rule, const Bindings& match, GraphPatch* trial) {
+  trial->Clear();
+  if (!ApplyTo(trial, *rule.pattern, match).ok()) return false;
+  return trial->replaced_nodes().size() < 2 || trial->Hash().ok();
+}
+
 // Applies the rule at every place where it matches, but not at places that share a node with one it
 // has changed. Returns the number of applications.
 StatusOr<int> ApplyEverywhere(const Rule& rule, const NodeIndex& index, Graph* graph) {
@@ -37,10 +45,9 @@ StatusOr<int> ApplyEverywhere(const Rule& rule, const NodeIndex& index, Graph* g
   std::set<NodeId> touched;
   int count = 0;
   GraphBuilder builder(*graph);
+  GraphPatch trial(*graph);  // An ill-typed target would leave the builder broken.
   for (const Bindings& match : matches) {
-    if (Touches(match, touched)) continue;
-    GraphBuilder trial(*graph);  // An ill-typed target leaves the builder broken.
-    if (!ApplyTo(&trial, *graph, *rule.pattern, match).ok() || !trial.Build().ok()) continue;
+    if (Touches(match, touched) || !MayApply(rule, match, &trial)) continue;
     AG_TRY(ApplyTo(&builder, *graph, *rule.pattern, match), "{}", rule.name);
     touched.insert(match.nodes.begin(), match.nodes.end());
     ++count;
