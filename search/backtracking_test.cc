@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "search/testing/fake_measurer.h"
+#include "search/testing/test_search.h"
 #include "search/testing/testing.h"
 
 namespace ag {
@@ -30,18 +30,12 @@ class BacktrackingTest : public testing::Test {
                                SearchOptions options = {}) {
     rules_ = TestRules(rules);
     request_ = {.input = TestGraph(graph), .spec = spec_, .options = options};
-    SearchRun run(request_, clock_);
-    LearnedTimes times(spec_, measurer_.ForGroups(), {.groups_max = options.limits.groups_max});
-    PairTimes pairs(measurer_.spec(), measurer_, 0);
-    const SearchSetting setting{request_, rules_, times, pairs, run};
-    AG_CHECK(FormMeasuredGroups(setting.For(request_.input), times).ok());
-    const StatusOr<ScoredGraph> root = ScoreGraph(request_.input, setting);
-    AG_CHECK(root.ok());
-    root_ns_ = root->estimate_ns;
-    Backtracking backtracking(setting, trail_);
+    TestSearch search(request_, rules_, measurer_, clock_);
+    root_ns_ = search.MeasureInput();
+    Backtracking backtracking(search.setting, trail_);
     auto best = backtracking.Run({request_.input, root_ns_}, skip_);
     stop_ = backtracking.stop();
-    counts_ = run.counts;
+    counts_ = search.run.counts;
     return best;
   }
 

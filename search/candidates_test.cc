@@ -5,7 +5,7 @@
 #include <set>
 
 #include "plan/format/plan_validate.h"
-#include "search/testing/fake_measurer.h"
+#include "search/testing/test_search.h"
 
 namespace ag {
 namespace {
@@ -32,10 +32,7 @@ class CandidatesTest : public testing::Test {
  protected:
   StatusOr<std::vector<PlanCandidate>> Plans(std::string_view graph, SearchOptions options = {}) {
     request_ = {.input = TestGraph(graph), .spec = spec_, .environment = "e", .options = options};
-    SearchRun run(request_, clock_);
-    LearnedTimes times(spec_, measurer_.ForGroups(), {.groups_max = options.limits.groups_max});
-    PairTimes pairs(spec_, measurer_, options.limits.pairs_max);
-    return MakePlans(request_.input, {request_, rules_, times, pairs, run});
+    return MakePlans(request_.input, TestSearch(request_, rules_, measurer_, clock_).setting);
   }
 
   DeviceSpec spec_ = TestSpec(/*streams_max=*/4);

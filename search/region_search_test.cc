@@ -4,7 +4,7 @@
 
 #include "rules/match/rule_clean_up.h"
 #include "search/rewrite_walk.h"
-#include "search/testing/fake_measurer.h"
+#include "search/testing/test_search.h"
 #include "search/testing/testing.h"
 
 namespace ag {
@@ -33,17 +33,11 @@ class RegionSearchTest : public testing::Test {
   std::vector<RankedGraph> Run(std::string_view graph, SearchOptions options) {
     rules_ = TestRules(kReassociate);
     request_ = {.input = TestGraph(graph), .spec = spec_, .options = options};
-    SearchRun run(request_, clock_);
-    LearnedTimes times(spec_, measurer_.ForGroups());
-    PairTimes pairs(spec_, measurer_, 0);
-    const SearchSetting setting{request_, rules_, times, pairs, run};
-    AG_CHECK(FormMeasuredGroups(setting.For(request_.input), times).ok());
-    const StatusOr<ScoredGraph> root = ScoreGraph(request_.input, setting);
-    AG_CHECK(root.ok());
-    root_ns_ = root->estimate_ns;
-    RegionSearch search(setting, trail_);
-    auto best = search.Run({request_.input, root_ns_}, skip_);
-    stop_ = search.stop();
+    TestSearch search(request_, rules_, measurer_, clock_);
+    root_ns_ = search.MeasureInput();
+    RegionSearch regions(search.setting, trail_);
+    auto best = regions.Run({request_.input, root_ns_}, skip_);
+    stop_ = regions.stop();
     return best;
   }
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "search/testing/fake_measurer.h"
+#include "search/testing/test_search.h"
 
 namespace ag {
 namespace {
@@ -18,14 +18,7 @@ double EstimateNs(DeviceSpec spec, int streams) {
   FakeMeasurer measurer{spec};
   measurer.group_ns = [](const GroupProblem&) { return 1000.0; };
   FakeClock clock;
-  SearchRun run(request, clock);
-  LearnedTimes times(spec, measurer.ForGroups());
-  PairTimes pairs(spec, measurer, 0);
-  const SearchSetting setting{request, rules, times, pairs, run};
-  AG_CHECK(FormMeasuredGroups(setting.For(request.input), times).ok());
-  const StatusOr<ScoredGraph> scored = ScoreGraph(request.input, setting);
-  AG_CHECK(scored.ok() && scored->unmeasured.empty());
-  return scored->estimate_ns;
+  return TestSearch(request, rules, measurer, clock).MeasureInput();
 }
 
 TEST(ScoreGraph, WhereBlocksAreDealtOutItIsTheMakespan) {
