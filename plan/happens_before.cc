@@ -1,26 +1,10 @@
 #include "plan/happens_before.h"
 
-#include <bit>
-
 namespace ag {
-
-void GroupSet::Unite(const GroupSet& other) {
-  for (size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
-}
-
-void GroupSet::Intersect(const GroupSet& other) {
-  for (size_t i = 0; i < words_.size(); ++i) words_[i] &= other.words_[i];
-}
-
-int GroupSet::Count() const {
-  int count = 0;
-  for (const uint64_t word : words_) count += std::popcount(word);
-  return count;
-}
 
 StatusOr<HappensBefore> HappensBefore::Make(size_t groups, const std::vector<Stream>& streams) {
   HappensBefore result;
-  result.before_.assign(groups, GroupSet(groups));
+  result.before_.assign(groups, IndexSet(groups));
   result.stream_of_.assign(groups, -1);
   AG_TRY(result.Index(streams));
   AG_TRY(result.Sort(streams));
@@ -72,7 +56,7 @@ Status HappensBefore::Sort(const std::vector<Stream>& streams) {
         bool ready = true;
         for (const int wait : launch.waits) ready = ready && done[wait];
         if (!ready) break;
-        GroupSet& before = before_[launch.group];
+        IndexSet& before = before_[launch.group];
         const auto include = [&](int group) {
           before.Unite(before_[group]);
           before.Add(group);

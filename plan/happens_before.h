@@ -2,26 +2,12 @@
 // made; safe to share between threads.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
+#include "base/index_set.h"
 #include "plan/plan.h"
 
 namespace ag {
-
-// A set of group numbers.
-class GroupSet {
- public:
-  explicit GroupSet(size_t size = 0) : words_((size + 63) / 64) {}
-  void Add(int group) { words_[group / 64] |= uint64_t{1} << group % 64; }
-  bool Has(int group) const { return (words_[group / 64] >> group % 64 & 1) != 0; }
-  void Unite(const GroupSet& other);
-  void Intersect(const GroupSet& other);
-  int Count() const;
-
- private:
-  std::vector<uint64_t> words_;
-};
 
 class HappensBefore {
  public:
@@ -31,7 +17,7 @@ class HappensBefore {
   static StatusOr<HappensBefore> Make(size_t groups, const std::vector<Stream>& streams);
 
   // Returns the groups that have ended when `group` begins. Empty: the group is not launched.
-  const GroupSet& Before(int group) const { return before_[group]; }
+  const IndexSet& Before(int group) const { return before_[group]; }
   bool IsBefore(int a, int b) const { return before_[b].Has(a); }
   int StreamOf(int group) const { return stream_of_[group]; }  // -1: not launched.
   bool in_one_stream() const { return in_one_stream_; }        // All that are launched.
@@ -43,7 +29,7 @@ class HappensBefore {
   Status Index(const std::vector<Stream>& streams);
   Status Sort(const std::vector<Stream>& streams);
 
-  std::vector<GroupSet> before_;
+  std::vector<IndexSet> before_;
   std::vector<int> stream_of_;
   std::vector<int> order_;
   std::vector<int> position_of_;

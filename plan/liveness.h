@@ -23,7 +23,7 @@ struct LiveRange {
   int writers = 0;
   // Where the groups have several streams; in one stream the positions say all.
   std::vector<int> accesses;
-  GroupSet before_write;  // Groups that have ended before any write.
+  IndexSet before_write;  // Groups that have ended before any write.
 };
 
 // Returns the live ranges by root. Constants have none: they are not tensors of the plan.

@@ -45,7 +45,7 @@ class ListScheduler {
         is_wide_(groups.size()),
         begin_(groups.size()),
         end_(groups.size()),
-        ended_(groups.size(), GroupSet(groups.size())),
+        ended_(groups.size(), IndexSet(groups.size())),
         position_(groups.size()) {
     for (size_t g = 0; g < groups.size(); ++g) {
       if (!IsLaunched(g)) continue;
@@ -197,7 +197,7 @@ class ListScheduler {
   // Returns the predecessors on other streams for which g must wait itself. It visits the latest
   // placed ones first, because g need not wait for the groups for which these waited.
   std::vector<int> WaitsOf(int g, int stream, std::vector<int> predecessors) {
-    GroupSet& ended = ended_[g];
+    IndexSet& ended = ended_[g];
     const auto include = [&](int b) {
       ended.Unite(ended_[b]);
       ended.Add(b);
@@ -228,7 +228,7 @@ class ListScheduler {
   std::vector<bool> is_wide_;
   int last_wide_ = -1;
   std::vector<double> begin_, end_;
-  std::vector<GroupSet> ended_;  // The groups that have ended when a group begins.
+  std::vector<IndexSet> ended_;  // The groups that have ended when a group begins.
   std::vector<int> position_;    // In the order of placement.
   int placed_ = 0;
 };
