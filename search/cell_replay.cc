@@ -42,7 +42,7 @@ StatusOr<CellReplay> ReplayInCell(const Graph& whole, const Cell& cell, const Gr
     }
     EdgeNames blind = EdgeNames::Blind(first.graph());
     const std::vector<StructureHash> place = blind.Of(step.rewrite.roots);
-    const auto alike = Named(one_rule.Find(first.graph(), rule), blind, place);
+    const auto alike = Named(one_rule.Find(first.graph(), rule), std::move(blind), place);
     const auto there =
         Named(one_rule.Find(inside.graph(), rule), EdgeNames::Blind(inside.graph()), place);
     const size_t which =

@@ -14,8 +14,8 @@ namespace ag {
 
 struct CellReplay {
   Graph graph;  // The whole graph after the steps.
-  std::vector<RewriteStep>
-      steps;  // Valid for the whole graph; no step begins a round. Gains are the cell's.
+  // Valid for the whole graph. None begins a round. Gains are the cell's.
+  std::vector<RewriteStep> steps;
 };
 
 // Takes `steps`, which were made on the graph of `solved`, a cell of the same form, in `whole`. A

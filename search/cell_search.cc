@@ -35,7 +35,7 @@ std::optional<RankedGraph> CellSearch::Run() {
   StatusOr<Graph> clean = CleanUp(whole_setting_.request.input, setting_.rules);
   AG_CHECK(clean.ok());  // It is cleaned up.
   whole_.graph = *std::move(clean);
-  whole_.estimate_ns = EstimateNs(whole_.graph);
+  whole_.estimate_ns = EstimateNs(whole_.graph, setting_);
   cells_ = CutIntoCells(whole_.graph);
   FindForms();
   std::vector<Form*> dearest;
@@ -46,7 +46,7 @@ std::optional<RankedGraph> CellSearch::Run() {
   for (auto cell = cells_.rbegin(); cell != cells_.rend(); ++cell) {
     TakeAt(*cell, forms_.at(cell->form));
   }
-  counts_.graphs = run_.counts.graphs;
+  whole_setting_.run.counts.cell_graphs = run_.counts.graphs;
   for (const std::string& warning : run_.warnings()) whole_setting_.run.Warn(warning);
   if (whole_.step == RewriteTrail::kInput) return std::nullopt;
   clean = CleanUp(whole_.graph, setting_.rules);
@@ -61,16 +61,9 @@ void CellSearch::FindForms() {
     if (form.copies++ > 0) continue;
     StatusOr<Graph> clean = CleanUp(cell.graph, setting_.rules);
     AG_CHECK(clean.ok());  // It is a part of a graph that was cleaned up.
-    form.first = &cell;
     form.graph = *std::move(clean);
-    form.estimate_ns = EstimateNs(form.graph);
+    form.estimate_ns = EstimateNs(form.graph, setting_);
   }
-}
-
-// Returns the estimate by the times known now.
-double CellSearch::EstimateNs(const Graph& graph) {
-  const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting_);
-  return scored.ok() && scored->failure.ok() ? scored->estimate_ns : kNoTimeNs;
 }
 
 // Searches a cell. Its groups are mostly those of the whole graph, which are measured; those at its
@@ -78,19 +71,18 @@ double CellSearch::EstimateNs(const Graph& graph) {
 void CellSearch::Solve(Form* form) {
   if (run_.Over() || run_.counts.graphs >= request_.options.limits.graphs_total_max) return;
   request_.input = form->graph;
-  StopReason stop;  // A limit of cells does not end the search.
-  form->results = SearchPart(setting_, &stop);
+  form->results = SearchPart(setting_).results;
 }
 
 // Takes the first of the form's results that makes the whole graph's estimate less.
 void CellSearch::TakeAt(const Cell& cell, const Form& form) {
   for (const PartResult& result : form.results) {
     if (Over()) return;
-    ++counts_.takes;
+    ++whole_setting_.run.counts.cell_takes;
     StatusOr<CellReplay> replay =
         ReplayInCell(whole_.graph, cell, form.graph, result.steps, one_rule_);
     if (!replay.ok()) continue;
-    const double estimate_ns = EstimateNs(replay->graph);
+    const double estimate_ns = EstimateNs(replay->graph, setting_);
     if (!IsGain(estimate_ns, whole_.estimate_ns)) continue;
     TakeReplay(*std::move(replay), whole_.step == RewriteTrail::kInput, &whole_, &trail_);
     whole_.estimate_ns = estimate_ns;
@@ -99,8 +91,9 @@ void CellSearch::TakeAt(const Cell& cell, const Form& form) {
 }
 
 bool CellSearch::Over() const {
-  return whole_setting_.run.Over() ||
-         counts_.takes >= whole_setting_.request.options.limits.cell_takes_max;
+  SearchRun& run = whole_setting_.run;
+  return run.Over() ||
+         run.counts.cell_takes >= whole_setting_.request.options.limits.cell_takes_max;
 }
 
 }  // namespace ag

@@ -15,12 +15,6 @@
 
 namespace ag {
 
-// The counts of one search of cells. A replay repeats them.
-struct CellCounts {
-  int graphs = 0;  // Scored inside cells, and the cells themselves.
-  int takes = 0;   // Tries to take what was found for a form at one of its copies.
-};
-
 class CellSearch {
  public:
   // Backtracking inside a cell keeps what is below kCellBeta x the best.
@@ -30,19 +24,16 @@ class CellSearch {
   static constexpr int kFormResultsMax = 3;
 
   // All must outlive it. One object serves one Run. limits.cell_graphs_max and cell_takes_max hold,
-  // and `time_max` is a backstop for the search inside cells.
+  // setting.run gets the counts, and `time_max` is a backstop for the search inside cells.
   CellSearch(const SearchSetting& setting, RewriteTrail& trail, Nanos time_max);
 
   // Returns the input with what gains, cleaned up, and with its steps in the trail. Nothing: no
   // cell gains.
   std::optional<RankedGraph> Run();
 
-  const CellCounts& counts() const { return counts_; }
-
  private:
   // What was found for the cells of one form.
   struct Form {
-    const Cell* first = nullptr;
     int copies = 0;
     double estimate_ns = 0;
     Graph graph;  // Of the first cell, cleaned up.
@@ -50,7 +41,6 @@ class CellSearch {
   };
 
   void FindForms();
-  double EstimateNs(const Graph& graph);
   void Solve(Form* form);
   void TakeAt(const Cell& cell, const Form& form);
   bool Over() const;
@@ -64,7 +54,6 @@ class CellSearch {
   std::vector<Cell> cells_;
   std::map<Digest, Form> forms_;
   RankedGraph whole_;
-  CellCounts counts_;
 };
 
 }  // namespace ag

@@ -3,25 +3,12 @@
 #include <algorithm>
 #include <map>
 
+#include "base/index_set.h"
 #include "plan/fusion/group_problem.h"
 #include "search/edge_names.h"
 
 namespace ag {
 namespace {
-
-// Sets of a graph's nodes.
-class NodeSet {
- public:
-  explicit NodeSet(int size) : words_((static_cast<size_t>(size) + 63) / 64) {}
-  bool Contains(NodeId id) const { return (words_[id / 64] >> (id % 64) & 1) != 0; }
-  void Insert(NodeId id) { words_[id / 64] |= uint64_t{1} << (id % 64); }
-  void Insert(const NodeSet& other) {
-    for (size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
-  }
-
- private:
-  std::vector<uint64_t> words_;
-};
 
 using Piece = std::vector<NodeId>;
 
@@ -32,30 +19,30 @@ class Cutter {
   Cutter(const Graph& graph, const CellOptions& options) : graph_(graph), options_(options) {
     above_.reserve(static_cast<size_t>(graph.size()));
     for (NodeId id = 0; id < graph.size(); ++id) {
-      NodeSet& above = above_.emplace_back(graph.size());
+      IndexSet& above = above_.emplace_back(graph.size());
       if (graph.is_constant(id)) continue;
-      above.Insert(id);
-      for (const Edge& e : graph.node(id).inputs) above.Insert(above_[e.node]);
+      above.Add(id);
+      for (const Edge& e : graph.node(id).inputs) above.Unite(above_[e.node]);
       if (!Has(graph.node(id).op, kLeaf)) all_.push_back(id);
     }
   }
 
   std::vector<Piece> Run() {
     std::vector<Piece> pieces;
-    Split(NodeSet(graph_.size()), all_, 1, &pieces);
+    Split(IndexSet(graph_.size()), all_, 1, &pieces);
     return pieces;
   }
 
  private:
   // Splits `piece`, which stands behind `before`, by cuts that up to `tensors` tensors pass.
-  void Split(NodeSet before, const Piece& piece, int tensors, std::vector<Piece>* pieces) {
+  void Split(IndexSet before, const Piece& piece, int tensors, std::vector<Piece>* pieces) {
     std::vector<NodeId> ends = LongestChain(before, piece, tensors);
     ends.push_back(-1);  // The rest.
     std::vector<bool> taken(piece.size());
     for (const NodeId end : ends) {
       Piece part;
       for (size_t i = 0; i < piece.size(); ++i) {
-        if (taken[i] || (end >= 0 && !above_[end].Contains(piece[i]))) continue;
+        if (taken[i] || (end >= 0 && !above_[end].Has(piece[i]))) continue;
         taken[i] = true;
         part.push_back(piece[i]);
       }
@@ -66,23 +53,23 @@ class Cutter {
       } else {
         pieces->push_back(part);
       }
-      if (end >= 0) before.Insert(above_[end]);
+      if (end >= 0) before.Unite(above_[end]);
     }
   }
 
   // Returns the longest sequence of nodes of the piece such that each depends on the one before it
   // and few tensors pass behind each.
-  std::vector<NodeId> LongestChain(const NodeSet& before, const Piece& piece, int tensors) const {
+  std::vector<NodeId> LongestChain(const IndexSet& before, const Piece& piece, int tensors) const {
     std::vector<NodeId> nodes;
     for (const NodeId id : piece) {
-      NodeSet side = before;
-      side.Insert(above_[id]);
+      IndexSet side = before;
+      side.Unite(above_[id]);
       if (TensorsBehind(side, tensors) <= tensors) nodes.push_back(id);
     }
     std::vector<int> length(nodes.size(), 1), previous(nodes.size(), -1);
     for (size_t i = 0; i < nodes.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
-        if (length[j] + 1 <= length[i] || !above_[nodes[i]].Contains(nodes[j])) continue;
+        if (length[j] + 1 <= length[i] || !above_[nodes[i]].Has(nodes[j])) continue;
         length[i] = length[j] + 1;
         previous[i] = static_cast<int>(j);
       }
@@ -96,13 +83,13 @@ class Cutter {
   }
 
   // Returns the number of tensors of `side` that are read outside; stops counting above `max`.
-  int TensorsBehind(const NodeSet& side, int max) const {
+  int TensorsBehind(const IndexSet& side, int max) const {
     int count = 0;
     for (NodeId id = 0; id < graph_.size() && count <= max; ++id) {
-      if (!side.Contains(id)) continue;
+      if (!side.Has(id)) continue;
       const auto outputs = static_cast<int32_t>(graph_.node(id).outputs.size());
       for (int32_t output = 0; output < outputs; ++output) {
-        const auto is_outside = [&](const Use& use) { return !side.Contains(use.node); };
+        const auto is_outside = [&](const Use& use) { return !side.Has(use.node); };
         if (std::ranges::any_of(graph_.uses({id, output}), is_outside)) ++count;
       }
     }
@@ -111,7 +98,7 @@ class Cutter {
 
   const Graph& graph_;
   const CellOptions& options_;
-  std::vector<NodeSet> above_;  // By node: itself and what it depends on, without constants.
+  std::vector<IndexSet> above_;  // By node: itself and what it depends on, without constants.
   Piece all_;
 };
 
@@ -174,10 +161,7 @@ class Extraction {
     const Node& node = graph_.node(edge.node);
     if (node.op == OpKind::kConstant) return WeightName(node);
     if (!IsInput(edge.node)) return std::nullopt;
-    const TensorType& type = graph_.type(edge);
-    StructureHash name{0, static_cast<uint64_t>(type.dtype)};
-    for (const int64_t size : type.shape) name = MixIn(name, {static_cast<uint64_t>(size), 0});
-    return name;
+    return InputName(graph_.type(edge));
   }
 
   Edge Copy(Edge edge) {

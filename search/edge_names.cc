@@ -8,28 +8,39 @@ namespace {
 // The kinds of leaves of which only the type counts, and of inputs.
 constexpr uint64_t kWeight = 1, kInput = 2;
 
+StructureHash NameOfType(const TensorType& type, uint64_t kind) {
+  StructureHash name{kind, static_cast<uint64_t>(type.dtype)};
+  for (const int64_t size : type.shape) name = MixIn(name, {static_cast<uint64_t>(size), 0});
+  return name;
+}
+
+// The names of the inputs, by node.
+std::vector<std::optional<StructureHash>> InputNames(const Graph& graph,
+                                                     std::span<const StructureHash> inputs) {
+  AG_CHECK(inputs.empty() || inputs.size() == graph.inputs().size());
+  std::vector<std::optional<StructureHash>> names(static_cast<size_t>(graph.size()));
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const NodeId id = graph.inputs()[i];
+    names[id] = inputs.empty() ? MixIn(HashOfNodeAlone(graph.node(id)), {kInput, i}) : inputs[i];
+  }
+  return names;
+}
+
 }  // namespace
 
 EdgeNames::EdgeNames(const Graph& graph, Leaf leaf)
     : graph_(&graph), leaf_(std::move(leaf)), nodes_(static_cast<size_t>(graph.size())) {}
 
 EdgeNames EdgeNames::Exact(const Graph& graph, std::span<const StructureHash> inputs) {
-  AG_CHECK(inputs.empty() || inputs.size() == graph.inputs().size());
-  std::vector<std::optional<StructureHash>> leaves(static_cast<size_t>(graph.size()));
-  for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    const NodeId id = graph.inputs()[i];
-    leaves[id] = inputs.empty() ? MixIn(HashOfNodeAlone(graph.node(id)), {kInput, i}) : inputs[i];
-  }
-  EdgeNames names(graph, [leaves = std::move(leaves)](Edge e) { return leaves[e.node]; });
+  EdgeNames names(graph, [inputs = InputNames(graph, inputs)](Edge e) { return inputs[e.node]; });
   names.NameAll();
   return names;
 }
 
 EdgeNames EdgeNames::Blind(const Graph& graph) {
-  EdgeNames exact = Exact(graph);
-  EdgeNames names(graph, [&graph, inputs = exact.leaf_](Edge e) {
+  EdgeNames names(graph, [&graph, inputs = InputNames(graph, {})](Edge e) {
     const Node& node = graph.node(e.node);
-    return node.op == OpKind::kConstant ? WeightName(node) : inputs(e);
+    return node.op == OpKind::kConstant ? WeightName(node) : inputs[e.node];
   });
   names.NameAll();
   return names;
@@ -66,9 +77,9 @@ std::optional<StructureHash> WeightName(const Node& constant) {
   const TensorType& type = constant.outputs[0];
   const bool may_be_read = type.NumElements() == 1 || !IsFloat(type.dtype);
   if (may_be_read && !constant.constant->inline_bytes.empty()) return std::nullopt;
-  StructureHash name{kWeight, static_cast<uint64_t>(type.dtype)};
-  for (const int64_t size : type.shape) name = MixIn(name, {static_cast<uint64_t>(size), 0});
-  return name;
+  return NameOfType(type, kWeight);
 }
+
+StructureHash InputName(const TensorType& type) { return NameOfType(type, kInput); }
 
 }  // namespace ag

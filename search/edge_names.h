@@ -42,5 +42,7 @@ class EdgeNames {
 // Returns the name of a constant without its value. Nothing: a rule may look at the value, so that
 // belongs to the name. Single numbers and integers are such.
 std::optional<StructureHash> WeightName(const Node& constant);
+// Returns the name of an input of which only the type counts.
+StructureHash InputName(const TensorType& type);
 
 }  // namespace ag

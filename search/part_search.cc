@@ -2,22 +2,19 @@
 
 namespace ag {
 
-std::vector<PartResult> SearchPart(const SearchSetting& setting, StopReason* stop) {
+PartSearch SearchPart(const SearchSetting& setting) {
   const Graph& part = setting.request.input;
   ++setting.run.counts.graphs;
   if (!FormMeasuredGroups(setting.For(part), setting.times).ok()) return {};
-  const StatusOr<ScoredGraph> scored = ScoreGraph(part, setting);
-  if (!scored.ok()) return {};
-  const RankedGraph root{part, scored->failure.ok() ? scored->estimate_ns : kNoTimeNs};
+  PartSearch found{.estimate_ns = EstimateNs(part, setting)};
   RewriteTrail trail;
   Backtracking backtracking(setting, trail);
-  std::vector<PartResult> results;
-  for (const RankedGraph& found : backtracking.Run(root, {})) {
-    if (!IsGain(found.estimate_ns, root.estimate_ns)) break;
-    results.push_back({trail.Steps(found.step), found.estimate_ns});
+  for (const RankedGraph& graph : backtracking.Run({part, found.estimate_ns}, {})) {
+    if (!IsGain(graph.estimate_ns, found.estimate_ns)) break;
+    found.results.push_back({trail.Steps(graph.step), graph.estimate_ns});
   }
-  if (backtracking.stop() != StopReason::kNone) *stop = backtracking.stop();
-  return results;
+  found.stop = backtracking.stop();
+  return found;
 }
 
 void TakeReplay(CellReplay replay, bool begins_round, RankedGraph* whole, RewriteTrail* trail) {

@@ -14,10 +14,16 @@ struct PartResult {
   double estimate_ns = 0;  // Of the part by itself.
 };
 
+struct PartSearch {
+  double estimate_ns = kNoTimeNs;  // Of the part as it is.
+  std::vector<PartResult> results;
+  StopReason stop = StopReason::kNone;  // Backtracking::stop().
+};
+
 // Returns what makes the estimate of setting.request.input, a cleaned-up part, less: the best
 // first, at most limits.candidates_max. Measures its groups. It counts as one graph scored, beside
-// those that backtracking scores. `stop` gets backtracking's reason, unless that is kNone.
-std::vector<PartResult> SearchPart(const SearchSetting& setting, StopReason* stop);
+// those that backtracking scores.
+PartSearch SearchPart(const SearchSetting& setting);
 
 // Adds the steps of `replay` to the trail behind `whole`, whose graph becomes the replay's.
 // `begins_round`: the first step follows a clean-up of the graph as a whole.

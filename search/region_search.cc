@@ -65,7 +65,7 @@ std::vector<RankedGraph> RegionSearch::Run(const RankedGraph& root,
   for (const Cover& cover : Join(static_cast<int>(pieces.size()))) {
     if (setting_.run.Over() || IsSpent()) break;
     StatusOr<RankedGraph> made = Make(clean, cover);
-    if (!made.ok()) continue;
+    if (!made.ok() || made->estimate_ns == kNoTimeNs) continue;
     const std::pair key(made->estimate_ns, HashOfStructure(made->graph));
     if (!skip.contains(key.second)) best.emplace(key, *std::move(made));
   }
@@ -89,16 +89,13 @@ void RegionSearch::Solve(const Region& region, Cell cell, int graphs_max) {
   solved.graph = *std::move(clean);
   request_.input = solved.graph;
   request_.options.limits.graphs_max = graphs_max;
-  if (setting_.run.Over()) {
-    stop_ = setting_.run.OverReason();
-  } else if (graphs_max <= 0 || IsSpent()) {
-    stop_ = StopReason::kGraphs;
+  if (graphs_max <= 0 || IsSpent() || setting_.run.Over()) {
+    stop_ = StopReason::kGraphs;  // Or time; Run looks.
+    solved.found.estimate_ns = EstimateNs(solved.graph, setting_);
   } else {
-    solved.results = SearchPart(setting_, &stop_);
+    solved.found = SearchPart(setting_);
+    if (solved.found.stop != StopReason::kNone) stop_ = solved.found.stop;
   }
-  const StatusOr<ScoredGraph> scored = ScoreGraph(solved.graph, setting_);
-  const bool has_estimate = scored.ok() && scored->failure.ok();
-  solved.estimate_ns = has_estimate ? scored->estimate_ns : kNoTimeNs;
   solved_.push_back(std::move(solved));
 }
 
@@ -112,11 +109,11 @@ std::vector<RegionSearch::Cover> RegionSearch::Join(int pieces) const {
     std::vector<Cover> covers;
     for (size_t s = 0; s < solved_.size(); ++s) {
       if (solved_[s].region.end != end) continue;
-      const auto& results = solved_[s].results;
+      const PartSearch& found = solved_[s].found;
       for (const Cover& before : best[solved_[s].region.first]) {
-        for (int r = -1; r < static_cast<int>(results.size()); ++r) {
+        for (int r = -1; r < static_cast<int>(found.results.size()); ++r) {
           Cover cover = before;
-          cover.estimate_ns += r < 0 ? solved_[s].estimate_ns : results[r].estimate_ns;
+          cover.estimate_ns += r < 0 ? found.estimate_ns : found.results[r].estimate_ns;
           if (r >= 0) cover.parts.emplace_back(static_cast<int>(s), r);
           covers.push_back(std::move(cover));
         }
@@ -143,14 +140,12 @@ StatusOr<RankedGraph> RegionSearch::Make(const RankedGraph& root, const Cover& c
   for (auto part = cover.parts.rbegin(); part != cover.parts.rend(); ++part) {
     const Solved& solved = solved_[part->first];
     AG_LET(CellReplay replay, ReplayInCell(made.graph, solved.cell, solved.graph,
-                                           solved.results[part->second].steps, one_rule_));
+                                           solved.found.results[part->second].steps, one_rule_));
     TakeReplay(std::move(replay), made.step == root.step, &made, &trail_);
   }
   AG_LET(made.graph, CleanUp(made.graph, setting_.rules));
-  AG_LET(const ScoredGraph scored, ScoreGraph(made.graph, whole_setting_));
   ++setting_.run.counts.graphs;
-  made.estimate_ns = scored.estimate_ns;
-  if (!scored.failure.ok()) return scored.failure;
+  made.estimate_ns = EstimateNs(made.graph, whole_setting_);
   return made;
 }
 

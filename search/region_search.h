@@ -34,9 +34,8 @@ class RegionSearch {
   struct Solved {
     Region region;
     Cell cell;
-    Graph graph;             // The cell's, cleaned up.
-    double estimate_ns = 0;  // Of the region as it is.
-    std::vector<PartResult> results;
+    Graph graph;  // The cell's, cleaned up.
+    PartSearch found;
   };
   // A cover of the first pieces by results of regions; -1: the region as it is.
   struct Cover {

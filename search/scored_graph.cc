@@ -12,15 +12,15 @@ namespace ag {
 
 namespace {
 
-double EstimateNs(const Graph& graph, const TimedGroups& timed, const SearchSetting& setting) {
+double NsOfGroups(const Graph& graph, const TimedGroups& timed, const SearchSetting& setting) {
   const SearchRequest& request = setting.request;
   const std::vector<double> ns = NsOf(timed.times);
-  const int streams = StreamsMax(request);
   const bool is_ours = request.options.method == SearchMethod::kOurs;
   if (!is_ours || request.spec.block_outputs <= 0) {
     return MixedEstimateNs(graph, timed.groups, ns, request.options.alpha);
   }
   const double one_stream_ns = std::accumulate(ns.begin(), ns.end(), 0.0);
+  const int streams = StreamsMax(request);
   if (streams < 2) return one_stream_ns;
   const Contention contention = ContentionOf(timed.times, setting.pairs.overlap());
   Plan plan;
@@ -42,9 +42,14 @@ StatusOr<ScoredGraph> ScoreGraph(const Graph& graph, const SearchSetting& settin
   const PlanRequest request = setting.For(graph);
   AG_LET(const TimedGroups timed,
          FormTimedGroups(graph, request.spec, request.policy, setting.times, request.grouping));
-  return ScoredGraph{.estimate_ns = EstimateNs(graph, timed, setting),
+  return ScoredGraph{.estimate_ns = NsOfGroups(graph, timed, setting),
                      .unmeasured = UnmeasuredOf(graph, request.policy, timed),
                      .failure = FailureOf(timed)};
+}
+
+double EstimateNs(const Graph& graph, const SearchSetting& setting) {
+  const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting);
+  return scored.ok() && scored->failure.ok() ? scored->estimate_ns : kNoTimeNs;
 }
 
 }  // namespace ag

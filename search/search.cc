@@ -99,7 +99,6 @@ class PlanSearch {
   std::map<std::pair<double, Digest>, RankedGraph> queue_;
   double best_speedup_ = 1;
   int input_groups_ = 0, input_alternatives_ = 0;
-  CellCounts cells_;
   int cell_groups_ = 0;
   Nanos plan_takes_{0};     // Time to build and time one plan, in the last call.
   bool has_guess_ = false;  // The plan that a session guesses was timed beside the input.
@@ -285,8 +284,6 @@ void PlanSearch::SearchCells() {
   CellSearch cells(setting_, trail_, time);
   measurer_.EndBy(run_.Now() + time);
   const std::optional<RankedGraph> found = cells.Run();
-  cells_ = cells.counts();
-  run_.counts.cell_graphs = cells_.graphs;
   cell_groups_ = times_.asked() - asked;
   times_.BeginStage();
   measurer_.EndBy(run_.search_end());
@@ -351,7 +348,11 @@ void PlanSearch::SearchFrom(const RankedGraph& root) {
   };
   const SearchMethod method = request_.options.method;
   const bool is_paper = method == SearchMethod::kPaper || method == SearchMethod::kPaperWithoutDp;
-  is_paper ? search(RegionSearch(setting_, trail_)) : search(Backtracking(setting_, trail_));
+  if (is_paper) {
+    search(RegionSearch(setting_, trail_));
+  } else {
+    search(Backtracking(setting_, trail_));
+  }
 }
 
 // Measures the graphs' plans, beside the input, and adds what is not slower than the best to the
@@ -445,9 +446,9 @@ SearchResult PlanSearch::InputResult() const {
   result.best_speedup = best_speedup_;
   result.input_groups = input_groups_;
   result.input_alternatives = input_alternatives_;
-  result.cell_graphs = cells_.graphs;
+  result.cell_graphs = run_.counts.cell_graphs;
   result.cell_groups = cell_groups_;
-  result.cell_takes = cells_.takes;
+  result.cell_takes = run_.counts.cell_takes;
   result.groups_measured = times_.measured();
   result.groups_failed = times_.failed();
   result.pairs_measured = pairs_.measured();

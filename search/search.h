@@ -82,7 +82,7 @@ struct SearchLimits {
   // cover.
   int input_groups_max = std::numeric_limits<int>::max();
   int input_alternatives_max = std::numeric_limits<int>::max();
-  int cell_takes_max = std::numeric_limits<int>::max();  // As CellCounts::takes.
+  int cell_takes_max = std::numeric_limits<int>::max();  // As SearchCounts::cell_takes.
   Nanos time_max{60'000'000'000};                        // Until the last round ends.
   Nanos comparison_max{30'000'000'000};  // Until the final comparison ends, counted from time_max.
 };

@@ -14,7 +14,10 @@ struct SearchCounts {
   int rounds = 0;
   int expansions = 0;
   int graphs = 0;
-  int cell_graphs = 0;  // Before the rounds (CellCounts::graphs).
+  // Before the rounds: scored inside cells, the cells themselves among them, and tries to take what
+  // was found for a form at one of its copies. A replay repeats them.
+  int cell_graphs = 0;
+  int cell_takes = 0;
   int candidates = 0;
   int plans_timed = 0;
   int refined = 0;
