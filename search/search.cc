@@ -302,11 +302,12 @@ void PlanSearch::SearchRounds() {
       return;
     }
     ++run_.counts.rounds;
-    const int expansions = run_.counts.expansions;
+    const auto done = [&] { return std::pair(run_.counts.expansions, run_.counts.graphs); };
+    const auto before = done();
     BeginRound();
     SearchFrom(queue_.extract(queue_.begin()).mapped());
-    // It was stopped before it expanded a graph, so it does not count as a round.
-    if (run_.Over() && run_.counts.expansions == expansions) --run_.counts.rounds;
+    // It was stopped before it expanded or scored a graph, so it does not count as a round.
+    if (run_.Over() && done() == before) --run_.counts.rounds;
     const bool has_reason = stop_ == StopReason::kUnavailable || stop_ == StopReason::kCancelled;
     if (!has_reason && run_.TimeUp()) {
       stop_ = StopReason::kTime;

@@ -408,8 +408,13 @@ TEST_F(SearchTest, EqualSearchesGiveEqualBytes) {
   EXPECT_EQ(first->timing.verdict, Verdict::kFaster);
 }
 
-TEST_F(SearchTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
+// Replays searches that time stopped at many points.
+class ReplayTest : public SearchTest, public testing::WithParamInterface<SearchMethod> {};
+
+TEST_P(ReplayTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
   SearchRequest request = Request(kSixProducts, kReassociate);
+  request.options.method = GetParam();
+  request.options.partition = {.piece_nodes_max = 3, .region_nodes_max = 6};
   measurer_.refine = [](const Candidate&) { return std::vector<KernelChoice>{{0, "inside"}}; };
   int stopped = 0;
   std::set<int> refined;
@@ -434,6 +439,31 @@ TEST_F(SearchTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
   }
   EXPECT_GT(stopped, 40);
   EXPECT_THAT(refined, testing::IsSupersetOf({0, 1, 2}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, ReplayTest,
+                         testing::Values(SearchMethod::kOurs, SearchMethod::kPaper));
+
+TEST_F(SearchTest, ThePapersSearchFindsTheSameWin) {
+  SearchRequest request = Request(kSixProducts, kReassociate);
+  const auto ours = Find(request);
+  request.options.method = SearchMethod::kPaper;
+  const auto paper = Find(request);
+  ASSERT_TRUE(ours.ok() && paper.ok());
+  ExpectSound(request, *paper);
+  EXPECT_EQ(paper->timing.verdict, Verdict::kFaster);
+  EXPECT_EQ(paper->graph.digest(), ours->graph.digest());
+  EXPECT_EQ(paper->cell_graphs, 0);
+}
+
+TEST_F(SearchTest, WithoutRewritesOnlyThePlanIsSearched) {
+  SearchRequest request = Request(kTwoProducts, kReassociate);
+  request.options.method = SearchMethod::kNoRewrites;
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok());
+  ExpectSound(request, *result);
+  EXPECT_EQ(result->graphs, 0);
+  EXPECT_EQ(result->stop_reason, StopReason::kNone);
 }
 
 std::string KernelOf(const Plan& plan) { return plan.groups.at(0).kernel; }
