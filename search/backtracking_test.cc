@@ -23,32 +23,12 @@ output "p" = matmul(matmul(x, a), b)
 output "q" = matmul(matmul(x, b), c)
 )";
 
-class BacktrackingTest : public testing::Test {
+class BacktrackingTest : public StrategyTest {
  protected:
-  // Runs from `graph`, whose groups are measured first.
   std::vector<RankedGraph> Run(std::string_view graph, std::string_view rules,
-                               SearchOptions options = {}) {
-    rules_ = TestRules(rules);
-    request_ = {.input = TestGraph(graph), .spec = spec_, .options = options};
-    TestSearch search(request_, rules_, measurer_, clock_);
-    root_ns_ = search.MeasureInput();
-    Backtracking backtracking(search.setting, trail_);
-    auto best = backtracking.Run({request_.input, root_ns_}, skip_);
-    stop_ = backtracking.stop();
-    counts_ = search.run.counts;
-    return best;
+                               const SearchOptions& options = {}) {
+    return RunStrategy<Backtracking>(graph, rules, options);
   }
-
-  DeviceSpec spec_ = TestSpec();
-  FakeMeasurer measurer_{spec_};
-  FakeClock clock_;
-  RuleSet rules_;
-  SearchRequest request_;
-  RewriteTrail trail_;
-  absl::flat_hash_set<StructureHash> skip_;
-  double root_ns_ = 0;
-  StopReason stop_ = StopReason::kNone;
-  SearchCounts counts_;
 };
 
 TEST_F(BacktrackingTest, CommutingRewritesAreOneGraph) {

@@ -28,28 +28,11 @@ std::string Chain(std::string_view ops) {
   return text + fmt::format("output y = {}\n", x);
 }
 
-class RegionSearchTest : public testing::Test {
+class RegionSearchTest : public StrategyTest {
  protected:
-  std::vector<RankedGraph> Run(std::string_view graph, SearchOptions options) {
-    rules_ = TestRules(kReassociate);
-    request_ = {.input = TestGraph(graph), .spec = spec_, .options = options};
-    TestSearch search(request_, rules_, measurer_, clock_);
-    root_ns_ = search.MeasureInput();
-    RegionSearch regions(search.setting, trail_);
-    auto best = regions.Run({request_.input, root_ns_}, skip_);
-    stop_ = regions.stop();
-    return best;
+  std::vector<RankedGraph> Run(std::string_view graph, const SearchOptions& options) {
+    return RunStrategy<RegionSearch>(graph, kReassociate, options);
   }
-
-  DeviceSpec spec_ = TestSpec();
-  FakeMeasurer measurer_{spec_};
-  FakeClock clock_;
-  RuleSet rules_;
-  SearchRequest request_;
-  RewriteTrail trail_;
-  absl::flat_hash_set<StructureHash> skip_;
-  double root_ns_ = 0;
-  StopReason stop_ = StopReason::kNone;
 };
 
 int Count(const RewriteTrail& trail, const RankedGraph& graph) {

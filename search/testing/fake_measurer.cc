@@ -86,7 +86,7 @@ double FakeMeasurer::RunNs(const Graph& graph, const Plan& plan) const {
 
 std::vector<StatusOr<Measurement>> FakeMeasurer::MeasurePairs(
     const std::vector<PairProblem>& pairs) {
-  pair_calls.push_back(pairs);
+  if (keeps_calls) pair_calls.push_back(pairs);
   std::vector<StatusOr<Measurement>> results;
   for (const PairProblem& pair : pairs) {
     const StatusOr<PairRun> run = PlanOfPair(pair);
@@ -99,14 +99,14 @@ std::vector<StatusOr<Measurement>> FakeMeasurer::MeasurePairs(
 }
 
 StatusOr<std::vector<KernelChoice>> FakeMeasurer::RefinePlan(const Candidate& candidate) {
-  refine_calls.push_back(candidate);
+  if (keeps_calls) refine_calls.push_back(candidate);
   if (refine) return refine(candidate);
   return std::vector<KernelChoice>();
 }
 
 std::vector<StatusOr<Measurement>> FakeMeasurer::MeasureGroups(
     const std::vector<GroupProblem>& problems) {
-  group_calls.push_back(problems);
+  if (keeps_calls) group_calls.push_back(problems);
   std::vector<StatusOr<Measurement>> results;
   for (const GroupProblem& problem : problems) {
     const Status failure = group_failure ? group_failure(problem) : OkStatus();
@@ -126,8 +126,10 @@ std::vector<StatusOr<Measurement>> FakeMeasurer::MeasureGroups(
 StatusOr<std::vector<PlanTiming>> FakeMeasurer::MeasurePlans(
     const std::vector<Candidate>& candidates, Effort effort) {
   const int call = static_cast<int>(plan_calls.size());
-  plan_calls.push_back(candidates);
-  plan_efforts.push_back(effort);
+  if (keeps_calls) {
+    plan_calls.push_back(candidates);
+    plan_efforts.push_back(effort);
+  }
   if (call_failure) AG_TRY(call_failure(call));
   std::vector<PlanTiming> timings;
   double input_ns = 0;

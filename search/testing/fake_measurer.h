@@ -53,7 +53,8 @@ class FakeMeasurer : public Measurer {
   // Half the width of a speedup's interval, as a fraction of the speedup.
   static constexpr double kIntervalShare = 0.01;
 
-  // The arguments of all calls, in order.
+  // The arguments of all calls, in order. A bench's long search keeps none.
+  bool keeps_calls = true;
   std::vector<std::vector<GroupProblem>> group_calls;
   std::vector<std::vector<PairProblem>> pair_calls;
   std::vector<std::vector<Candidate>> plan_calls;

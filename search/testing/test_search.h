@@ -1,6 +1,11 @@
 // What one search shares, for tests of its parts. One thread at a time.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "search/backtracking.h"
 #include "search/scored_graph.h"
 #include "search/testing/fake_measurer.h"
 
@@ -29,6 +34,36 @@ struct TestSearch {
   LearnedTimes times;
   PairTimes pairs;
   const SearchSetting setting;
+};
+
+// Runs one strategy (backtracking.h, region_search.h) on a small graph.
+class StrategyTest : public testing::Test {
+ protected:
+  // Runs it from `graph`, whose groups are measured first.
+  template <class Strategy>
+  std::vector<RankedGraph> RunStrategy(std::string_view graph, std::string_view rules,
+                                       const SearchOptions& options) {
+    rules_ = TestRules(rules);
+    request_ = {.input = TestGraph(graph), .spec = spec_, .options = options};
+    TestSearch search(request_, rules_, measurer_, clock_);
+    root_ns_ = search.MeasureInput();
+    Strategy strategy(search.setting, trail_);
+    auto best = strategy.Run({request_.input, root_ns_}, skip_);
+    stop_ = strategy.stop();
+    counts_ = search.run.counts;
+    return best;
+  }
+
+  DeviceSpec spec_ = TestSpec();
+  FakeMeasurer measurer_{spec_};
+  FakeClock clock_;
+  RuleSet rules_;
+  SearchRequest request_;
+  RewriteTrail trail_;
+  absl::flat_hash_set<StructureHash> skip_;
+  double root_ns_ = 0;
+  StopReason stop_ = StopReason::kNone;
+  SearchCounts counts_;
 };
 
 }  // namespace ag
