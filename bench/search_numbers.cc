@@ -16,24 +16,6 @@
 namespace ag {
 namespace {
 
-// FakeMeasurer without its record of requests.
-class ForgetfulMeasurer : public FakeMeasurer {
- public:
-  using FakeMeasurer::FakeMeasurer;
-  std::vector<StatusOr<Measurement>> MeasureGroups(
-      const std::vector<GroupProblem>& problems) override {
-    auto results = FakeMeasurer::MeasureGroups(problems);
-    group_calls.clear();
-    return results;
-  }
-  StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates,
-                                                 Effort effort) override {
-    auto results = FakeMeasurer::MeasurePlans(candidates, effort);
-    plan_calls.clear();
-    return results;
-  }
-};
-
 // Returns one line of /proc/self/status, in MiB.
 double StatusMib(std::string_view field) {
   std::ifstream status("/proc/self/status");
@@ -58,7 +40,8 @@ Status Search(const std::string& name, int rounds) {
   request.spec = device->spec();
   request.options.limits.rounds_max = rounds;
   request.options.limits.time_max = std::chrono::minutes(10);
-  ForgetfulMeasurer measurer(request.spec);
+  FakeMeasurer measurer(request.spec);
+  measurer.keeps_calls = false;
   std::ofstream("/proc/self/clear_refs") << "5";  // The peak counts from here.
   const double before_mib = StatusMib("VmRSS:");
   const Nanos begin = clock.Now();
