@@ -1,17 +1,27 @@
 #include "plan/fusion/group_dependencies.h"
 
 #include <algorithm>
-#include <map>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
 
 namespace ag {
 namespace {
 
-// Returns the group that writes each port. A copy writes no home.
-std::map<Port, int> Writers(const std::vector<Group>& groups) {
-  std::map<Port, int> writers;
+using Writer = std::pair<Edge, Layout>;
+
+// The group that writes each port; never iterated.
+using Writers = absl::flat_hash_map<Writer, int>;
+
+// A copy writes no home.
+Writers WritersOf(const std::vector<Group>& groups) {
+  Writers writers;
+  writers.reserve(groups.size());
   for (size_t g = 0; g < groups.size(); ++g) {
     if (IsCopy(groups[g])) continue;
-    for (const Port& port : groups[g].outputs) writers.emplace(port, static_cast<int>(g));
+    for (const Port& port : groups[g].outputs) {
+      writers.emplace(Writer(port.edge, port.layout), static_cast<int>(g));
+    }
   }
   return writers;
 }
@@ -20,7 +30,7 @@ std::map<Port, int> Writers(const std::vector<Group>& groups) {
 class Resolver {
  public:
   explicit Resolver(const std::vector<Group>& groups)
-      : groups_(groups), writers_(Writers(groups)), done_(groups.size()), lists_(groups.size()) {}
+      : groups_(groups), writers_(WritersOf(groups)), done_(groups.size()), lists_(groups.size()) {}
 
   std::vector<std::vector<int>> Resolve() {
     for (size_t g = 0; g < groups_.size(); ++g) Visit(static_cast<int>(g));
@@ -34,8 +44,9 @@ class Resolver {
     if (done_[g]) return;
     done_[g] = true;
     std::vector<int> list;
+    list.reserve(groups_[g].inputs.size());
     for (const Port& port : groups_[g].inputs) {
-      const auto it = writers_.find(port);
+      const auto it = writers_.find(Writer(port.edge, port.layout));
       if (it == writers_.end()) continue;
       if (groups_[it->second].pattern != kViewPattern) {
         list.push_back(it->second);
@@ -50,7 +61,7 @@ class Resolver {
   }
 
   const std::vector<Group>& groups_;
-  const std::map<Port, int> writers_;
+  const Writers writers_;
   std::vector<bool> done_;
   std::vector<std::vector<int>> lists_;
 };

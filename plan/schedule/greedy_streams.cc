@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "plan/fusion/group_dependencies.h"
 #include "plan/fusion/grouping.h"
-#include "plan/happens_before.h"
 #include "plan/schedule/contention_model.h"
 
 namespace ag {
@@ -28,7 +28,7 @@ struct Costs {
 // followers become ready when all their predecessors are placed; so each group is placed once,
 // after its predecessors, and the streams cannot wait in a cycle. ended_[g] holds all groups that
 // have ended when g begins, by stream order and waits; a wait for one of these is left out. Each
-// step costs one pass over the ready groups, and one over the group's predecessors for each stream.
+// step costs one pass over the group's predecessors for each stream; the ready groups are a heap.
 class ListScheduler {
  public:
   ListScheduler(const std::vector<Group>& groups, const std::vector<std::vector<int>>& before,
@@ -38,36 +38,39 @@ class ListScheduler {
         costs_(costs),
         event_ns_(spec.event_ns),
         cores_(spec.cores),
-        after_(groups.size()),
         free_(streams),
         streams_(streams),
         stream_of_(groups.size(), -1),
         is_wide_(groups.size()),
         begin_(groups.size()),
         end_(groups.size()),
-        ended_(groups.size(), IndexSet(groups.size())),
+        ended_words_((groups.size() + 63) / 64),
+        ended_(groups.size() * ended_words_),
         position_(groups.size()) {
-    for (size_t g = 0; g < groups.size(); ++g) {
-      if (!IsLaunched(g)) continue;
-      for (const int b : before_[g]) after_[b].push_back(static_cast<int>(g));
-    }
+    ListFollowers();
   }
 
   void Run() {
     RankByRemainingPath();
     std::vector<int> missing, ready;
+    missing.reserve(groups_.size());
     for (size_t g = 0; g < groups_.size(); ++g) {
       missing.push_back(static_cast<int>(before_[g].size()));
       if (IsLaunched(g) && missing[g] == 0) ready.push_back(static_cast<int>(g));
     }
+    const auto is_later = [&](int a, int b) {
+      return std::pair(-remaining_ns_[a], a) > std::pair(-remaining_ns_[b], b);
+    };
+    std::ranges::make_heap(ready, is_later);
     while (!ready.empty()) {
-      const auto best = std::ranges::min_element(
-          ready, {}, [&](int g) { return std::pair(-remaining_ns_[g], g); });
-      const int g = *best;
-      ready.erase(best);
+      std::ranges::pop_heap(ready, is_later);
+      const int g = ready.back();
+      ready.pop_back();
       Place(g, /*alone=*/ready.empty());
-      for (const int follower : after_[g]) {
-        if (--missing[follower] == 0) ready.push_back(follower);
+      for (const int follower : After(g)) {
+        if (--missing[follower] != 0) continue;
+        ready.push_back(follower);
+        std::ranges::push_heap(ready, is_later);
       }
     }
   }
@@ -89,15 +92,16 @@ class ListScheduler {
   // Computes the longest path from the begin of each group to the end of all.
   void RankByRemainingPath() {
     std::vector<int> left, done;
+    left.reserve(groups_.size());
     remaining_ns_.assign(groups_.size(), 0);
     for (size_t g = 0; g < groups_.size(); ++g) {
-      left.push_back(static_cast<int>(after_[g].size()));
+      left.push_back(static_cast<int>(After(static_cast<int>(g)).size()));
       if (IsLaunched(g) && left[g] == 0) done.push_back(static_cast<int>(g));
     }
     while (!done.empty()) {
       const int g = done.back();
       done.pop_back();
-      for (const int f : after_[g]) remaining_ns_[g] = std::max(remaining_ns_[g], remaining_ns_[f]);
+      for (const int f : After(g)) remaining_ns_[g] = std::max(remaining_ns_[g], remaining_ns_[f]);
       remaining_ns_[g] += FastestNs(g);
       for (const int b : before_[g]) {
         if (--left[b] == 0) done.push_back(b);
@@ -105,18 +109,19 @@ class ListScheduler {
     }
   }
 
-  // Returns the groups for which g must wait: its operands, and the last wide group.
-  std::vector<int> Predecessors(int g) const {
-    std::vector<int> all = before_[g];
-    if (last_wide_ >= 0) all.push_back(last_wide_);
-    return all;
+  // Sets predecessors_ to the groups for which g must wait: its operands, and the last wide group.
+  void FindPredecessors(int g) {
+    predecessors_ = before_[g];
+    if (last_wide_ >= 0) predecessors_.push_back(last_wide_);
   }
 
   double BeginOn(int g, int stream) const {
     double begin = free_[stream];
-    for (const int b : Predecessors(g)) {
+    const auto wait = [&](int b) {
       begin = std::max(begin, end_[b] + (stream_of_[b] == stream ? 0 : event_ns_));
-    }
+    };
+    for (const int b : before_[g]) wait(b);
+    if (last_wide_ >= 0) wait(last_wide_);
     return begin;
   }
 
@@ -129,7 +134,8 @@ class ListScheduler {
       const bool ends_first = wide_begin + costs_.wide_ns[g] < begin + costs_.narrow_ns[g];
       if (pays || (alone && ends_first)) return PlaceWide(g);
     }
-    Launch(g, stream, {begin, begin + costs_.narrow_ns[g] / SpeedAt(g, begin)}, Predecessors(g));
+    FindPredecessors(g);
+    Launch(g, stream, {begin, begin + costs_.narrow_ns[g] / SpeedAt(g, begin)});
   }
 
   // Returns the speed of g when it begins at `begin`. Groups placed before keep their end, as
@@ -169,14 +175,14 @@ class ListScheduler {
   // Places g on the stream that ends last; it waits for the others anyway.
   void PlaceWide(int g) {
     const int stream = static_cast<int>(std::ranges::max_element(free_) - free_.begin());
-    std::vector<int> all = Predecessors(g);
+    FindPredecessors(g);
     double begin = free_[stream];
     for (size_t s = 0; s < streams_.size(); ++s) {
       if (streams_[s].launches.empty() || static_cast<int>(s) == stream) continue;
-      all.push_back(streams_[s].launches.back().group);
+      predecessors_.push_back(streams_[s].launches.back().group);
       if (free_[s] > 0) begin = std::max(begin, free_[s] + event_ns_);
     }
-    Launch(g, stream, {begin, begin + costs_.wide_ns[g]}, std::move(all));
+    Launch(g, stream, {begin, begin + costs_.wide_ns[g]});
     is_wide_[g] = true;
     last_wide_ = g;
   }
@@ -185,29 +191,31 @@ class ListScheduler {
     double begin = 0;
     double end = 0;
   };
-  void Launch(int g, int stream, const Span& span, std::vector<int> predecessors) {
+  // Launches g, which waits for predecessors_.
+  void Launch(int g, int stream, const Span& span) {
     stream_of_[g] = stream;
     begin_[g] = span.begin;
     end_[g] = span.end;
     free_[stream] = span.end;
     position_[g] = placed_++;
-    streams_[stream].launches.push_back({g, WaitsOf(g, stream, std::move(predecessors))});
+    streams_[stream].launches.push_back({g, WaitsOf(g, stream)});
   }
 
-  // Returns the predecessors on other streams for which g must wait itself. It visits the latest
-  // placed ones first, because g need not wait for the groups for which these waited.
-  std::vector<int> WaitsOf(int g, int stream, std::vector<int> predecessors) {
-    IndexSet& ended = ended_[g];
+  // Returns those of predecessors_ on other streams for which g must wait itself. It visits the
+  // latest placed ones first, because g need not wait for the groups for which these waited.
+  std::vector<int> WaitsOf(int g, int stream) {
+    uint64_t* ended = EndedBefore(g);
     const auto include = [&](int b) {
-      ended.Unite(ended_[b]);
-      ended.Add(b);
+      const uint64_t* of_b = EndedBefore(b);
+      for (size_t w = 0; w < ended_words_; ++w) ended[w] |= of_b[w];
+      ended[b / 64] |= uint64_t{1} << b % 64;
     };
     const auto& launches = streams_[stream].launches;
     if (!launches.empty()) include(launches.back().group);
-    std::ranges::sort(predecessors, std::ranges::greater(), [&](int b) { return position_[b]; });
+    std::ranges::sort(predecessors_, std::ranges::greater(), [&](int b) { return position_[b]; });
     std::vector<int> waits;
-    for (const int b : predecessors) {
-      if (ended.Has(b)) continue;
+    for (const int b : predecessors_) {
+      if ((ended[b / 64] >> b % 64 & 1) != 0) continue;
       include(b);
       waits.push_back(b);
     }
@@ -215,12 +223,35 @@ class ListScheduler {
     return waits;
   }
 
+  uint64_t* EndedBefore(int g) { return &ended_[static_cast<size_t>(g) * ended_words_]; }
+
+  // The groups that read what g writes.
+  std::span<const int> After(int g) const {
+    return std::span(after_).subspan(after_begin_[g], after_begin_[g + 1] - after_begin_[g]);
+  }
+
+  void ListFollowers() {
+    after_begin_.assign(groups_.size() + 1, 0);
+    const auto each = [&](const auto& visit) {
+      for (size_t g = 0; g < groups_.size(); ++g) {
+        if (!IsLaunched(g)) continue;
+        for (const int b : before_[g]) visit(b, static_cast<int>(g));
+      }
+    };
+    each([&](int b, int) { ++after_begin_[b + 1]; });
+    for (size_t g = 0; g < groups_.size(); ++g) after_begin_[g + 1] += after_begin_[g];
+    after_.resize(after_begin_.back());
+    std::vector<size_t> next(after_begin_.begin(), after_begin_.end() - 1);
+    each([&](int b, int g) { after_[next[b]++] = g; });
+  }
+
   const std::vector<Group>& groups_;
   const std::vector<std::vector<int>>& before_;
   const Costs& costs_;
   const double event_ns_;
   const int cores_;
-  std::vector<std::vector<int>> after_;
+  std::vector<size_t> after_begin_;  // By group, in after_.
+  std::vector<int> after_;
   std::vector<double> remaining_ns_;
   std::vector<double> free_;  // The end of each stream.
   std::vector<Stream> streams_;
@@ -228,8 +259,12 @@ class ListScheduler {
   std::vector<bool> is_wide_;
   int last_wide_ = -1;
   std::vector<double> begin_, end_;
-  std::vector<IndexSet> ended_;  // The groups that have ended when a group begins.
-  std::vector<int> position_;    // In the order of placement.
+  // The groups that have ended when a group begins: for each group ended_words_ words of one bit
+  // for each other one.
+  const size_t ended_words_;
+  std::vector<uint64_t> ended_;
+  std::vector<int> predecessors_;  // Of the group that is being placed.
+  std::vector<int> position_;      // In the order of placement.
   int placed_ = 0;
 };
 

@@ -13,6 +13,7 @@ namespace {
 struct Lane {
   size_t next = 0;  // The launch that runs or will begin next.
   bool running = false;
+  double cores = 0;     // That the running group takes.
   double left_ns = 0;   // Remaining time of the running group at full speed.
   double ready_ns = 0;  // The end of the stream's previous launch.
 };
@@ -22,33 +23,38 @@ struct Lane {
 // launch begins and ends once; when nothing runs and no wait can end, streams wait in a cycle.
 class Simulation {
  public:
-  Simulation(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
+  Simulation(const Graph& graph, const std::vector<Group>& groups,
+             const std::vector<Stream>& streams, const std::vector<double>& group_ns,
              const DeviceSpec& spec, const Contention& contention)
       : graph_(graph),
-        plan_(plan),
+        groups_(groups),
+        streams_(streams),
         group_ns_(group_ns),
         spec_(spec),
         contention_(contention),
-        lanes_(plan.streams.size()),
-        begin_(plan.groups.size(), 0),
-        end_(plan.groups.size(), -1) {}
+        lanes_(streams.size()),
+        begin_(groups.size(), 0),
+        end_(groups.size(), -1) {
+    AG_CHECK(group_ns.size() == groups.size());
+  }
 
   double Run() {
     size_t left = 0;
-    for (const Stream& stream : plan_.streams) left += stream.launches.size();
+    for (const Stream& stream : streams_) left += stream.launches.size();
     while (left > 0) {
       BeginReady();
-      const double step = NextStep();
+      const double speed = Speed();
+      const double step = NextStep(speed);
       if (step == std::numeric_limits<double>::infinity()) return step;  // Streams wait in a cycle.
-      left -= Advance(step);
+      left -= Advance(step, speed);
     }
     return now_;
   }
 
   std::vector<OverlappingPair> Pairs() const {
     std::vector<OverlappingPair> pairs;
-    for (size_t s = 0; s < plan_.streams.size(); ++s) {
-      for (size_t t = s + 1; t < plan_.streams.size(); ++t) AddPairs(s, t, &pairs);
+    for (size_t s = 0; s < streams_.size(); ++s) {
+      for (size_t t = s + 1; t < streams_.size(); ++t) AddPairs(s, t, &pairs);
     }
     std::ranges::sort(
         pairs, {}, [](const OverlappingPair& p) { return std::tuple(-p.ns, p.first, p.second); });
@@ -57,8 +63,8 @@ class Simulation {
 
  private:
   void AddPairs(size_t s, size_t t, std::vector<OverlappingPair>* pairs) const {
-    for (const Launch& a : plan_.streams[s].launches) {
-      for (const Launch& b : plan_.streams[t].launches) {
+    for (const Launch& a : streams_[s].launches) {
+      for (const Launch& b : streams_[t].launches) {
         const double ns =
             std::min(end_[a.group], end_[b.group]) - std::max(begin_[a.group], begin_[b.group]);
         if (ns <= 0) continue;
@@ -67,13 +73,13 @@ class Simulation {
     }
   }
 
-  const Launch& Current(size_t s) const { return plan_.streams[s].launches[lanes_[s].next]; }
-  bool HasMore(size_t s) const { return lanes_[s].next < plan_.streams[s].launches.size(); }
+  const Launch& Current(size_t s) const { return streams_[s].launches[lanes_[s].next]; }
+  bool HasMore(size_t s) const { return lanes_[s].next < streams_[s].launches.size(); }
 
   double CoresOf(size_t s) const {
     const int group = Current(s).group;
-    return ShareOf(graph_, plan_.groups[group], plan_.streams[s].cores,
-                   contention_.ActiveCores(group), spec_);
+    return ShareOf(graph_, groups_[group], streams_[s].cores, contention_.ActiveCores(group),
+                   spec_);
   }
 
   // Returns when the waits of the next launch end; infinity while a group that it waits for has not
@@ -91,6 +97,7 @@ class Simulation {
     for (size_t s = 0; s < lanes_.size(); ++s) {
       if (lanes_[s].running || !HasMore(s) || ReadyAt(s) > now_) continue;
       lanes_[s].running = true;
+      lanes_[s].cores = CoresOf(s);
       lanes_[s].left_ns = group_ns_[Current(s).group];
       begin_[Current(s).group] = now_;
     }
@@ -99,17 +106,17 @@ class Simulation {
   double Speed() const {
     int running = 0;
     double wanted = 0;
-    for (size_t s = 0; s < lanes_.size(); ++s) {
-      if (!lanes_[s].running) continue;
+    for (const Lane& lane : lanes_) {
+      if (!lane.running) continue;
       ++running;
-      wanted += CoresOf(s);
+      wanted += lane.cores;
     }
     return SpeedUnderContention(running, wanted, spec_.cores, contention_.overlap);
   }
 
-  double NextStep() const {
+  // Returns the time to the next end of a group or of a wait.
+  double NextStep(double speed) const {
     double step = std::numeric_limits<double>::infinity();
-    const double speed = Speed();
     for (size_t s = 0; s < lanes_.size(); ++s) {
       if (!HasMore(s)) continue;
       step = std::min(step, lanes_[s].running ? lanes_[s].left_ns / speed : ReadyAt(s) - now_);
@@ -118,8 +125,7 @@ class Simulation {
   }
 
   // Advances the time by `step`; returns how many groups ended.
-  size_t Advance(double step) {
-    const double speed = Speed();
+  size_t Advance(double step, double speed) {
     now_ += step;
     size_t ended = 0;
     for (size_t s = 0; s < lanes_.size(); ++s) {
@@ -137,7 +143,8 @@ class Simulation {
   }
 
   const Graph& graph_;
-  const Plan& plan_;
+  const std::vector<Group>& groups_;
+  const std::vector<Stream>& streams_;
   const std::vector<double>& group_ns_;
   const DeviceSpec& spec_;
   const Contention& contention_;
@@ -149,18 +156,22 @@ class Simulation {
 
 }  // namespace
 
+double MakespanNs(const Graph& graph, const std::vector<Group>& groups,
+                  const std::vector<Stream>& streams, const std::vector<double>& group_ns,
+                  const DeviceSpec& spec, const Contention& contention) {
+  return Simulation(graph, groups, streams, group_ns, spec, contention).Run();
+}
+
 double MakespanNs(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
                   const DeviceSpec& spec, const Contention& contention) {
-  AG_CHECK(group_ns.size() == plan.groups.size());
-  return Simulation(graph, plan, group_ns, spec, contention).Run();
+  return MakespanNs(graph, plan.groups, plan.streams, group_ns, spec, contention);
 }
 
 std::vector<OverlappingPair> OverlappingPairs(const Graph& graph, const Plan& plan,
                                               const std::vector<double>& group_ns,
                                               const DeviceSpec& spec,
                                               const Contention& contention) {
-  AG_CHECK(group_ns.size() == plan.groups.size());
-  Simulation simulation(graph, plan, group_ns, spec, contention);
+  Simulation simulation(graph, plan.groups, plan.streams, group_ns, spec, contention);
   if (simulation.Run() == std::numeric_limits<double>::infinity()) return {};
   return simulation.Pairs();
 }

@@ -13,6 +13,10 @@ namespace ag {
 // streams wait for each other in a cycle.
 double MakespanNs(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
                   const DeviceSpec& spec, const Contention& contention = {});
+// Returns the same for groups that are not in a plan yet.
+double MakespanNs(const Graph& graph, const std::vector<Group>& groups,
+                  const std::vector<Stream>& streams, const std::vector<double>& group_ns,
+                  const DeviceSpec& spec, const Contention& contention = {});
 
 // Two groups of different streams that overlapped in the simulation, and for how long.
 struct OverlappingPair {
