@@ -1,19 +1,30 @@
 #include "plan/fusion/group_key.h"
 
+#include <algorithm>
 #include <bit>
 
-#include "absl/container/inlined_vector.h"
 #include "graph/hash.h"
 
 namespace ag {
 namespace {
 
+constexpr uint64_t kOddA = 0x9e3779b97f4a7c15ull, kOddB = 0xd6e8feb86659fd93ull;
+constexpr LocalKey kStart{kOddB, kOddA};
+
+// One step per half: a bijection of the half for each value, and another one for the other half.
 void Add(LocalKey* key, uint64_t v) {
-  key->a = MixIn(key->a, v);
-  key->b = MixIn(key->b + 0x632be59bd9b4e019ull, ~v);
+  key->a = (key->a ^ v) * kOddA;
+  key->a ^= key->a >> 32;
+  key->b = (key->b + std::rotl(v, 32)) * kOddB;
+  key->b ^= key->b >> 29;
 }
 
 void AddBytes(LocalKey* key, std::string_view bytes) { Add(key, MixBytes(bytes.size(), bytes)); }
+
+void AddKey(LocalKey* key, const LocalKey& other) {
+  Add(key, other.a);
+  Add(key, other.b);
+}
 
 void AddType(LocalKey* key, const TensorType& type) {
   Add(key, static_cast<uint64_t>(type.dtype) << 8 | type.shape.size());
@@ -36,17 +47,17 @@ void AddAttributes(LocalKey* key, const Attributes& attributes) {
   }
 }
 
-LocalKey Begin(const KeyFrame& frame) {
-  LocalKey key;
+enum OperandKind : uint64_t { kLink = 1, kPort = 2, kConstant = 3 };
+
+}  // namespace
+
+LocalKey KeyOfFrame(const KeyFrame& frame) {
+  LocalKey key = kStart;
   AddBytes(&key, frame.pattern);
   AddBytes(&key, frame.precision);
   Add(&key, static_cast<uint64_t>(frame.cores) << 1 | (frame.cold_cache ? 1 : 0));
   return key;
 }
-
-enum OperandKind : uint64_t { kLink = 1, kPort = 2, kConstant = 3 };
-
-}  // namespace
 
 GroupKeys::GroupKeys(const Graph& graph, const NodeLayouts& layouts)
     : graph_(graph), layouts_(layouts), nodes_(graph.size()) {
@@ -57,8 +68,9 @@ GroupKeys::GroupKeys(const Graph& graph, const NodeLayouts& layouts)
 
 LocalKey GroupKeys::OfNode(NodeId id) const {
   const Node& node = graph_.node(id);
-  LocalKey key;
-  Add(&key, static_cast<uint64_t>(node.op) << 8 | static_cast<uint64_t>(layouts_.of[id]));
+  LocalKey key = kStart;
+  Add(&key, static_cast<uint64_t>(node.inputs.size()) << 32 | static_cast<uint64_t>(node.op) << 8 |
+                static_cast<uint64_t>(layouts_.of[id]));
   AddAttributes(&key, *node.attributes);
   for (const Edge operand : node.inputs) {
     const Node& from = graph_.node(operand.node);
@@ -73,28 +85,29 @@ LocalKey GroupKeys::OfNode(NodeId id) const {
   return key;
 }
 
-LocalKey GroupKeys::OfPath(std::span<const NodeId> path, const KeyFrame& frame) const {
-  LocalKey key = Begin(frame);
-  absl::InlinedVector<Edge, 8> seen;  // The key also depends on which operands are the same tensor.
-  for (size_t i = 0; i < path.size(); ++i) {
-    Add(&key, nodes_[path[i]].a);
-    Add(&key, nodes_[path[i]].b);
-    for (const Edge operand : graph_.node(path[i]).inputs) {
-      if (i > 0 && operand.node == path[i - 1]) {
-        Add(&key, kLink);
-        continue;
-      }
-      size_t position = 0;
-      while (position < seen.size() && seen[position] != operand) ++position;
-      if (position == seen.size()) seen.push_back(operand);
-      Add(&key, position << 2 | (graph_.is_constant(operand.node) ? kConstant : kPort));
+void GroupKeys::Extend(Path* path, NodeId id) const {
+  AddKey(&path->key, nodes_[id]);
+  for (const Edge operand : graph_.node(id).inputs) {
+    if (path->last >= 0 && operand.node == path->last) {
+      Add(&path->key, kLink);
+      continue;
     }
+    auto& seen = path->operands;
+    const auto position = static_cast<size_t>(std::ranges::find(seen, operand) - seen.begin());
+    if (position == seen.size()) seen.push_back(operand);
+    Add(&path->key, position << 2 | (graph_.is_constant(operand.node) ? kConstant : kPort));
   }
+  path->last = id;
+}
+
+LocalKey GroupKeys::KeyOf(const Path& path, const LocalKey& frame) {
+  LocalKey key = frame;
+  AddKey(&key, path.key);
   return key;
 }
 
 LocalKey KeyOfReorder(const TensorType& type, Layout from, Layout to, const KeyFrame& frame) {
-  LocalKey key = Begin(frame);
+  LocalKey key = KeyOfFrame(frame);
   AddType(&key, type);
   Add(&key, static_cast<uint64_t>(from) << 8 | static_cast<uint64_t>(to));
   return key;

@@ -1,11 +1,12 @@
-// Local keys of groups (see LocalKey): one hash per node, combined per group. Safe to share between
+// Local keys of groups (see LocalKey): one hash per node, combined along a path, so that all groups
+// that begin at one operator cost one pass over the operators behind it. Safe to share between
 // threads once built.
 #pragma once
 
-#include <span>
 #include <string_view>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "plan/fusion/group_time.h"
 #include "plan/spec/node_layouts.h"
 
@@ -19,6 +20,9 @@ struct KeyFrame {
   bool cold_cache = false;
 };
 
+// Returns the key of the frame alone.
+LocalKey KeyOfFrame(const KeyFrame& frame);
+
 // Returns the key of a reorder or of a copy.
 LocalKey KeyOfReorder(const TensorType& type, Layout from, Layout to, const KeyFrame& frame);
 
@@ -27,8 +31,17 @@ class GroupKeys {
   // Both arguments must outlive it.
   GroupKeys(const Graph& graph, const NodeLayouts& layouts);
 
-  // Returns the key of the group with these nodes, each of which reads the one before.
-  LocalKey OfPath(std::span<const NodeId> path, const KeyFrame& frame) const;
+  // The operators of a path so far, each of which reads the one before.
+  struct Path {
+    LocalKey key;
+    NodeId last = -1;
+    // The key also depends on which operands are the same tensor.
+    absl::InlinedVector<Edge, 8> operands;
+  };
+  // Adds an operator that reads path->last; the first one begins the path.
+  void Extend(Path* path, NodeId id) const;
+  // Returns the key of the group with the path's operators.
+  static LocalKey KeyOf(const Path& path, const LocalKey& frame);
 
  private:
   LocalKey OfNode(NodeId id) const;

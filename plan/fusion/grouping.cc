@@ -40,23 +40,18 @@ Status CheckSupported(const Graph& graph, const DeviceSpec& spec, const HomePatt
 class Grouping {
  public:
   Grouping(const Graph& graph, const DeviceSpec& spec, const Policy& policy, GroupTimes& times,
-           const GroupingOptions& options, std::vector<Layout> preferred)
-      : graph_(graph),
-        spec_(spec),
-        policy_(policy),
-        times_(times),
-        options_(options),
-        preferred_(std::move(preferred)) {}
+           const GroupingOptions& options)
+      : graph_(graph), spec_(spec), policy_(policy), times_(times), options_(options) {}
 
-  StatusOr<TimedGroups> Run() {
-    const HomePatterns home = FindHomePatterns(spec_);
+  StatusOr<TimedGroups> Run(const HomePatterns& home, const std::vector<Layout>& preferred) {
     AG_TRY(CheckSupported(graph_, spec_, home));
-    layouts_ = ChooseLayouts(graph_, home, preferred_);
+    layouts_ = ChooseLayouts(graph_, home, preferred);
     FindReorders();
     FindViews();
     FindReaders();
     const CoverRequest request{graph_, spec_, policy_, layouts_, reader_, taken_, times_, options_};
     AG_LET(const std::vector<PathGroup> paths, CoverByPaths(request));
+    items_.reserve(paths.size() + views_.size() + reorders_.size());
     for (const PathGroup& path : paths) AddPath(path);
     return Emit();
   }
@@ -68,6 +63,8 @@ class Grouping {
     Group group;
     GroupTime time;
   };
+  // The order of items: by the last operator, each reorder right after the producer of its tensor.
+  using Rank = std::tuple<NodeId, bool, Port, int>;
 
   // Lists every layout in which an edge is read but not written.
   void FindReorders() {
@@ -178,8 +175,13 @@ class Grouping {
     }
   }
 
-  // Returns operators by their last node, each reorder right after the producer of its tensor,
-  // copies last.
+  static Rank RankOf(const Item& item, int position) {
+    const Port& out = item.group.outputs[0];
+    const bool is_reorder = item.group.nodes.empty();
+    return {is_reorder ? out.edge.node : item.group.nodes.back(), is_reorder, out, position};
+  }
+
+  // Returns all items in their order, copies last.
   TimedGroups Emit() {
     FindCopies();
     std::ranges::move(views_, std::back_inserter(items_));
@@ -189,19 +191,20 @@ class Grouping {
       }
       items_.push_back(std::move(item));
     }
-    std::ranges::stable_sort(items_, {}, [](const Item& item) {
-      const Port& out = item.group.outputs[0];
-      const bool is_reorder = item.group.nodes.empty();
-      const NodeId last = is_reorder ? out.edge.node : item.group.nodes.back();
-      return std::tuple(last, is_reorder, out);
-    });
-    std::ranges::move(copies_, std::back_inserter(items_));
+    std::vector<Rank> ranks;
+    ranks.reserve(items_.size());
+    for (const Item& item : items_) ranks.push_back(RankOf(item, static_cast<int>(ranks.size())));
+    std::ranges::sort(ranks);
     TimedGroups result;
-    for (Item& item : items_) {
+    result.groups.reserve(items_.size() + copies_.size());
+    result.times.reserve(items_.size() + copies_.size());
+    const auto emit = [&](Item& item) {
       if (item.time.measured()) item.group.kernel = item.time.kernel;
       result.groups.push_back(std::move(item.group));
       result.times.push_back(std::move(item.time));
-    }
+    };
+    for (const Rank& rank : ranks) emit(items_[std::get<3>(rank)]);
+    for (Item& item : copies_) emit(item);
     return result;
   }
 
@@ -210,7 +213,6 @@ class Grouping {
   const Policy& policy_;
   GroupTimes& times_;
   const GroupingOptions& options_;
-  const std::vector<Layout> preferred_;  // By NodeId.
   NodeLayouts layouts_;
   std::vector<bool> taken_;  // By views.
   std::vector<NodeId> reader_;
@@ -237,50 +239,55 @@ std::vector<Cost> NodeCosts(const Graph& graph, const TimedGroups& timed) {
   return costs;
 }
 
-}  // namespace
-
-std::vector<Layout> LayoutChoices(const Graph& graph, const DeviceSpec& spec) {
-  const HomePatterns home = FindHomePatterns(spec);
+// LayoutChoices, with the patterns of the spec by operator.
+std::vector<Layout> ChoicesAt(const Graph& graph, const HomePatterns& home) {
   std::vector<Layout> choices;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const OpKind op = graph.node(id).op;
     const GroupPattern* pattern = home[static_cast<size_t>(op)];
     if (pattern == nullptr || !Has(op, kContraction) || graph.is_constant(id)) continue;
     for (const Layout layout : pattern->layouts) {
+      if (layout == Layout::kPlain || std::ranges::count(choices, layout) > 0) continue;
       const bool suits = layout != Layout::kChannelsLast8 || IsPadded(graph, graph.node(id));
-      const bool is_new = suits && std::ranges::count(choices, layout) == 0;
-      if (is_new && layout != Layout::kPlain) choices.push_back(layout);
+      if (suits) choices.push_back(layout);
     }
   }
   if (choices.empty()) choices.push_back(Layout::kPlain);
   return choices;
 }
 
+}  // namespace
+
+std::vector<Layout> LayoutChoices(const Graph& graph, const DeviceSpec& spec) {
+  return ChoicesAt(graph, FindHomePatterns(spec));
+}
+
 StatusOr<TimedGroups> FormTimedGroups(const Graph& graph, const DeviceSpec& spec,
                                       const Policy& policy, GroupTimes& times,
                                       const GroupingOptions& options) {
-  std::vector<Layout> choices = LayoutChoices(graph, spec);
-  if (options.layout) choices = {*options.layout};
+  const HomePatterns home = FindHomePatterns(spec);
+  std::vector<Layout> choices =
+      options.layout ? std::vector<Layout>{*options.layout} : ChoicesAt(graph, home);
   const bool has_padded = std::ranges::count(choices, Layout::kChannelsLast8) > 0;
   if (has_padded && !options.layout && !options.mixed_layouts) {
     std::erase(choices, Layout::kChannelsLast);
   }
   std::vector<LayoutCover> covers;
   std::optional<TimedGroups> best;
-  const auto form = [&](std::vector<Layout> preferred) -> StatusOr<NodeLayouts> {
-    Grouping grouping(graph, spec, policy, times, options, std::move(preferred));
-    AG_LET(TimedGroups timed, grouping.Run());
-    covers.push_back({.node_cost = NodeCosts(graph, timed)});
+  const auto keep = [&](TimedGroups timed) {
     if (!best || SumOf(timed) < SumOf(*best)) best = std::move(timed);
-    return grouping.layouts();
   };
+  const bool is_mixed = options.mixed_layouts && choices.size() > 1;
   for (const Layout layout : choices) {
-    AG_LET(NodeLayouts layouts, form(std::vector<Layout>(graph.size(), layout)));
-    covers.back().preferred = layout;
-    covers.back().layouts = std::move(layouts);
+    Grouping grouping(graph, spec, policy, times, options);
+    AG_LET(TimedGroups timed, grouping.Run(home, std::vector<Layout>(graph.size(), layout)));
+    if (is_mixed) covers.push_back({layout, grouping.layouts(), NodeCosts(graph, timed)});
+    keep(std::move(timed));
   }
-  if (options.mixed_layouts && covers.size() > 1) {
-    AG_TRY(form(ChooseRuns(graph, spec, covers)));
+  if (is_mixed) {
+    Grouping grouping(graph, spec, policy, times, options);
+    AG_LET(TimedGroups timed, grouping.Run(home, ChooseRuns(graph, spec, covers)));
+    keep(std::move(timed));
   }
   return *std::move(best);
 }

@@ -1,6 +1,7 @@
 #include "plan/fusion/path_cover.h"
 
 #include <algorithm>
+#include <span>
 
 #include "absl/container/flat_hash_map.h"
 #include "plan/fusion/group_key.h"
@@ -8,6 +9,34 @@
 
 namespace ag {
 namespace {
+
+// The patterns by their anchor: those that begin with `op` are
+// patterns[begin[op] .. begin[op + 1]), in the order of the spec.
+class Anchors {
+ public:
+  explicit Anchors(const DeviceSpec& spec) : begin_(kOpKindCount + 1) {
+    const auto each = [&](const auto& visit) {
+      for (size_t p = 0; p < spec.patterns.size(); ++p) {
+        if (spec.patterns[p].steps.empty()) continue;
+        for (const OpKind op : spec.patterns[p].steps[0].ops) visit(static_cast<size_t>(op), p);
+      }
+    };
+    each([&](size_t op, size_t) { ++begin_[op + 1]; });
+    for (size_t op = 0; op < kOpKindCount; ++op) begin_[op + 1] += begin_[op];
+    patterns_.resize(begin_.back());
+    std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
+    each([&](size_t op, size_t pattern) { patterns_[next[op]++] = pattern; });
+  }
+
+  std::span<const size_t> Of(OpKind op) const {
+    const auto at = static_cast<size_t>(op);
+    return std::span(patterns_).subspan(begin_[at], begin_[at + 1] - begin_[at]);
+  }
+
+ private:
+  std::vector<size_t> begin_;
+  std::vector<size_t> patterns_;  // Positions in the spec.
+};
 
 // Finds the cheapest cover in three steps:
 //   - FindCandidates walks from each operator along reader[] for each pattern and lists the groups
@@ -22,7 +51,15 @@ namespace {
 class Cover {
  public:
   explicit Cover(const CoverRequest& request)
-      : in_(request), graph_(request.graph), keys_(request.graph, request.layouts) {}
+      : in_(request),
+        graph_(request.graph),
+        keys_(request.graph, request.layouts),
+        anchors_(request.spec) {
+    for (const GroupPattern& pattern : in_.spec.patterns) {
+      frames_.push_back(KeyOfFrame(
+          {pattern.name, in_.policy.precision, in_.options.cores, in_.policy.cold_cache}));
+    }
+  }
 
   StatusOr<std::vector<PathGroup>> Run() {
     FindCandidates();
@@ -31,17 +68,38 @@ class Cover {
   }
 
  private:
+  // A group that may be chosen. Those with one last operator are a list in the order of finding.
+  struct Candidate {
+    NodeId first = 0;
+    size_t pattern = 0;  // In the spec.
+    int time = 0;        // In times_.
+    int next = -1;       // In candidates_.
+  };
+  struct List {
+    int first = -1, last = -1;  // In candidates_.
+  };
+
+  bool IsOpen(NodeId id) const {
+    return !in_.taken[id] && graph_.node(id).op != OpKind::kInput && !graph_.is_constant(id);
+  }
+
   // Lists candidates by last operator, so that Solve knows the costs below them in time.
   void FindCandidates() {
     endings_.resize(graph_.size());
+    known_.reserve(2 * static_cast<size_t>(graph_.size()));
+    candidates_.reserve(2 * static_cast<size_t>(graph_.size()));
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      const Node& node = graph_.node(id);
-      if (in_.taken[id] || node.op == OpKind::kInput || graph_.is_constant(id)) continue;
-      for (const GroupPattern& pattern : in_.spec.patterns) WalkFrom(id, pattern);
+      if (!IsOpen(id)) continue;
+      path_.clear();
+      prefixes_.clear();
+      for (const size_t pattern : anchors_.Of(graph_.node(id).op)) WalkFrom(id, pattern);
     }
   }
 
-  void WalkFrom(NodeId first, const GroupPattern& pattern) {
+  // Always: path_ holds the operators from `first` along reader[] as far as a walk from it went,
+  // and prefixes_[i] the path of the first i + 1 of them.
+  void WalkFrom(NodeId first, size_t p) {
+    const GroupPattern& pattern = in_.spec.patterns[p];
     const OpKind anchor = graph_.node(first).op;
     uint32_t match = BeginMatch(pattern, graph_, first);
     if (match == 0) return;
@@ -50,33 +108,47 @@ class Cover {
     if (!listed.empty() && std::ranges::count(listed, layout) == 0) return;
     const int nodes_max = in_.options.grouped ? NodesMax(pattern) : 1;
     NodeId last = first;
-    path_.assign(1, first);
-    while (true) {
-      if (IsWholeMatch(pattern, match)) {
-        endings_[last].push_back({first, last, &pattern, TimeOfPath(pattern)});
-      }
+    for (int length = 1;; ++length) {
+      if (static_cast<int>(path_.size()) < length) Extend(last);
+      if (IsWholeMatch(pattern, match)) AddCandidate(p, length);
       const NodeId next = in_.reader[last];
-      if (next < 0 || static_cast<int>(path_.size()) == nodes_max) return;
+      if (next < 0 || length == nodes_max) return;
       if (!IsStepUsable(graph_, anchor, {last, 0}, next)) return;
       match = ExtendMatch(pattern, match, graph_, next);
       if (match == 0) return;
       last = next;
-      path_.push_back(last);
     }
   }
 
-  // Returns the time of the operators of path_ as one group.
-  GroupTime TimeOfPath(const GroupPattern& pattern) {
-    const LocalKey key = keys_.OfPath(
-        path_, {pattern.name, in_.policy.precision, in_.options.cores, in_.policy.cold_cache});
-    const auto [it, is_new] = known_.try_emplace(key);
+  void Extend(NodeId id) {
+    path_.push_back(id);
+    prefixes_.push_back(prefixes_.empty() ? GroupKeys::Path() : prefixes_.back());
+    keys_.Extend(&prefixes_.back(), id);
+  }
+
+  void AddCandidate(size_t pattern, int length) {
+    const int added = static_cast<int>(candidates_.size());
+    List& list = endings_[path_[length - 1]];
+    if (list.first < 0) list.first = added;
+    if (list.last >= 0) candidates_[list.last].next = added;
+    list.last = added;
+    candidates_.push_back({path_[0], pattern, TimeOf(pattern, length)});
+  }
+
+  // Returns where the time of the first `length` operators of path_ as one group is in times_.
+  int TimeOf(size_t pattern, int length) {
+    const LocalKey key = GroupKeys::KeyOf(prefixes_[length - 1], frames_[pattern]);
+    const auto [it, is_new] = known_.try_emplace(key, static_cast<int>(times_.size()));
     if (!is_new) return it->second;
-    if (auto time = in_.times.Lookup(key)) return it->second = *std::move(time);
-    Group group = MakeGroup(graph_, in_.layouts, path_);
-    group.pattern = pattern.name;
+    if (auto time = in_.times.Lookup(key)) {
+      times_.push_back(*std::move(time));
+      return it->second;
+    }
+    Group group = MakeGroup(graph_, in_.layouts, {path_.begin(), path_.begin() + length});
+    group.pattern = in_.spec.patterns[pattern].name;
     group.cores = in_.options.cores;
-    it->second = in_.times.Time(ExtractGroup(graph_, group, in_.policy));
-    in_.times.Insert(key, it->second);
+    times_.push_back(in_.times.Time(ExtractGroup(graph_, group, in_.policy)));
+    in_.times.Insert(key, times_.back());
     return it->second;
   }
 
@@ -88,14 +160,13 @@ class Cover {
     chosen_.assign(graph_.size(), -1);
     NodeId stuck = -1;  // The first operator without a finite cost.
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      const Node& node = graph_.node(id);
-      if (in_.taken[id] || node.op == OpKind::kInput || graph_.is_constant(id)) continue;
+      if (!IsOpen(id)) continue;
       best_[id] = kInfiniteCost;
-      for (size_t i = 0; i < endings_[id].size(); ++i) {
-        const Cost cost = CostOf(endings_[id][i]);
+      for (int i = endings_[id].first; i >= 0; i = candidates_[i].next) {
+        const Cost cost = CostOf(candidates_[i], id);
         if (cost >= best_[id]) continue;
         best_[id] = cost;
-        chosen_[id] = static_cast<int>(i);
+        chosen_[id] = i;
       }
       if (best_[id] == kInfiniteCost && stuck < 0) stuck = id;
       if (in_.reader[id] >= 0) {
@@ -109,10 +180,11 @@ class Cover {
     return OkStatus();
   }
 
-  Cost CostOf(const PathGroup& group) const {
-    Cost cost = Cost::Of(group.time) + hanging_[group.first];
-    if (group.first != group.last) cost.ns -= group.time.noise_ns;
-    for (NodeId id = group.first; id != group.last; id = in_.reader[id]) {
+  Cost CostOf(const Candidate& group, NodeId last) const {
+    const GroupTime& time = times_[group.time];
+    Cost cost = Cost::Of(time) + hanging_[group.first];
+    if (group.first != last) cost.ns -= time.noise_ns;
+    for (NodeId id = group.first; id != last; id = in_.reader[id]) {
       // The operator before is in the group, so its cost is taken out. Infinities do not subtract.
       const NodeId next = in_.reader[id];
       if (hanging_[next] == kInfiniteCost) {
@@ -133,14 +205,15 @@ class Cover {
     return sum;
   }
 
-  StatusOr<std::vector<PathGroup>> Collect() {
+  std::vector<PathGroup> Collect() const {
     std::vector<PathGroup> groups;
     std::vector<bool> covered(graph_.size());
     for (NodeId id = graph_.size() - 1; id >= 0; --id) {
       const bool is_last = chosen_[id] >= 0 && !covered[id];
       if (!is_last) continue;
-      groups.push_back(endings_[id][chosen_[id]]);
-      for (NodeId at = groups.back().first; at != id; at = in_.reader[at]) covered[at] = true;
+      const Candidate& chosen = candidates_[chosen_[id]];
+      groups.push_back({chosen.first, id, &in_.spec.patterns[chosen.pattern], times_[chosen.time]});
+      for (NodeId at = chosen.first; at != id; at = in_.reader[at]) covered[at] = true;
     }
     std::ranges::reverse(groups);
     return groups;
@@ -148,13 +221,18 @@ class Cover {
 
   const CoverRequest& in_;
   const Graph& graph_;
-  GroupKeys keys_;
+  const GroupKeys keys_;
+  const Anchors anchors_;
+  std::vector<LocalKey> frames_;  // By pattern.
   std::vector<NodeId> path_;
-  std::vector<std::vector<PathGroup>> endings_;  // By last operator.
-  absl::flat_hash_map<LocalKey, GroupTime> known_;
+  std::vector<GroupKeys::Path> prefixes_;
+  std::vector<Candidate> candidates_;
+  std::vector<List> endings_;                 // By last operator.
+  absl::flat_hash_map<LocalKey, int> known_;  // Where a time is in times_.
+  std::vector<GroupTime> times_;
   std::vector<Cost> best_;
   std::vector<Cost> hanging_;
-  std::vector<int> chosen_;
+  std::vector<int> chosen_;  // In candidates_; -1: none.
 };
 
 }  // namespace
@@ -164,7 +242,11 @@ StatusOr<std::vector<PathGroup>> CoverByPaths(const CoverRequest& request) {
 }
 
 std::vector<NodeId> PathOf(const std::vector<NodeId>& reader, NodeId first, NodeId last) {
-  std::vector<NodeId> path{first};
+  size_t length = 1;
+  for (NodeId at = first; at != last; at = reader[at]) ++length;
+  std::vector<NodeId> path;
+  path.reserve(length);
+  path.push_back(first);
   while (path.back() != last) path.push_back(reader[path.back()]);
   return path;
 }

@@ -50,8 +50,8 @@ bool CanElementwise(const Graph& graph, const Node& node, Layout layout) {
 // Returns the layout of a tensor at a node that works in `layout`.
 Layout AtTensor(const TensorType& type, Layout layout) {
   if (!Fits(type, layout)) return Layout::kPlain;
-  const bool is_whole = type.shape.size() == 4 && HasSameBytes(type, layout, Layout::kChannelsLast);
-  return layout == Layout::kChannelsLast8 && is_whole ? Layout::kChannelsLast : layout;
+  if (layout != Layout::kChannelsLast8 || type.shape.size() != 4) return layout;
+  return HasSameBytes(type, layout, Layout::kChannelsLast) ? Layout::kChannelsLast : layout;
 }
 
 // Returns the node's layout under its name: channels_last when channels_last8 would pad nothing.
@@ -178,11 +178,11 @@ bool IsPadded(const Graph& graph, const Node& node) {
 
 HomePatterns FindHomePatterns(const DeviceSpec& spec) {
   HomePatterns home(kOpKindCount, nullptr);
-  for (const OpInfo& info : AllOps()) {
-    for (const GroupPattern& pattern : spec.patterns) {
-      if (!CanAnchor(pattern, info.kind)) continue;
-      home[static_cast<size_t>(info.kind)] = &pattern;
-      break;
+  for (const GroupPattern& pattern : spec.patterns) {
+    if (pattern.steps.empty() || pattern.steps[0].form != ConvolutionForm::kAny) continue;
+    for (const OpKind op : pattern.steps[0].ops) {
+      const GroupPattern*& first = home[static_cast<size_t>(op)];
+      if (first == nullptr) first = &pattern;
     }
   }
   return home;

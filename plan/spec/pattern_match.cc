@@ -58,12 +58,6 @@ uint32_t ExtendMatch(const GroupPattern& pattern, uint32_t match, const Graph& g
   return next;
 }
 
-bool CanAnchor(const GroupPattern& pattern, OpKind op) {
-  if (pattern.steps.empty()) return false;
-  const PatternStep& anchor = pattern.steps[0];
-  return anchor.form == ConvolutionForm::kAny && std::ranges::binary_search(anchor.ops, op);
-}
-
 bool HasStepFor(const GroupPattern& pattern, const Graph& graph, NodeId node) {
   return std::ranges::any_of(pattern.steps,
                              [&](const PatternStep& step) { return Takes(step, graph, node); });

@@ -12,9 +12,6 @@ uint32_t BeginMatch(const GroupPattern& pattern, const Graph& graph, NodeId node
 // Returns the match after a further operator; 0: it does not fit.
 uint32_t ExtendMatch(const GroupPattern& pattern, uint32_t match, const Graph& graph, NodeId node);
 
-// Returns true when the pattern takes every operator of this kind as its anchor.
-bool CanAnchor(const GroupPattern& pattern, OpKind op);
-
 // Returns true when a step takes the node.
 bool HasStepFor(const GroupPattern& pattern, const Graph& graph, NodeId node);
 
