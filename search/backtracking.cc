@@ -263,7 +263,7 @@ void Backtracking::AddChild(int parent, int64_t serial, Rewrite rewrite, ChildGr
   const Graph graph = child.graph;
   const Key key{ns, child.hash};
   entry.graph = graphs_.Add(expanded_[parent].graph, std::move(rewrite), std::move(child));
-  if (scored->unmeasured.empty()) {
+  if (IsMeasured(scored->timed)) {
     Settle(graph, key, entry);
   } else {
     queue_.emplace(key, entry);
@@ -284,7 +284,7 @@ void Backtracking::SettleFront() {
       const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting_);
       if (!scored.ok() || !scored->failure.ok() || scored->estimate_ns >= BoundNs()) continue;
       const Key now{scored->estimate_ns, key.second};
-      if (scored->unmeasured.empty() || entry.turns == kCoverTurnsMax) {
+      if (IsMeasured(scored->timed) || entry.turns == kCoverTurnsMax) {
         Settle(graph, now, entry);
         continue;
       }
@@ -292,7 +292,10 @@ void Backtracking::SettleFront() {
         estimated.emplace_back(now, entry);
         continue;
       }
-      for (const GroupProblem& problem : scored->unmeasured) setting_.times.Want(problem);
+      for (const GroupProblem& problem :
+           UnmeasuredOf(graph, setting_.request.policy, scored->timed)) {
+        setting_.times.Want(problem);
+      }
       ++entry.turns;
       queue_.emplace(now, entry);
     }

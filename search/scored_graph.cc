@@ -23,10 +23,10 @@ double NsOfGroups(const Graph& graph, const TimedGroups& timed, const SearchSett
   const int streams = StreamsMax(request);
   if (streams < 2) return one_stream_ns;
   const Contention contention = ContentionOf(timed.times, setting.pairs.overlap());
-  Plan plan;
-  plan.groups = timed.groups;
-  plan.streams = GreedyStreams(graph, timed.groups, ns, request.spec, streams, contention);
-  return std::min(one_stream_ns, MakespanNs(graph, plan, ns, request.spec, contention));
+  const std::vector<Stream> schedule =
+      GreedyStreams(graph, timed.groups, ns, request.spec, streams, contention);
+  return std::min(one_stream_ns,
+                  MakespanNs(graph, timed.groups, schedule, ns, request.spec, contention));
 }
 
 }  // namespace
@@ -40,11 +40,11 @@ int StreamsMax(const SearchRequest& request) {
 
 StatusOr<ScoredGraph> ScoreGraph(const Graph& graph, const SearchSetting& setting) {
   const PlanRequest request = setting.For(graph);
-  AG_LET(const TimedGroups timed,
+  AG_LET(TimedGroups timed,
          FormTimedGroups(graph, request.spec, request.policy, setting.times, request.grouping));
-  return ScoredGraph{.estimate_ns = NsOfGroups(graph, timed, setting),
-                     .unmeasured = UnmeasuredOf(graph, request.policy, timed),
-                     .failure = FailureOf(timed)};
+  ScoredGraph scored{.estimate_ns = NsOfGroups(graph, timed, setting), .failure = FailureOf(timed)};
+  scored.timed = std::move(timed);
+  return scored;
 }
 
 double EstimateNs(const Graph& graph, const SearchSetting& setting) {

@@ -44,7 +44,7 @@ struct ScoredGraph {
   // where groups take the same time on each (DeviceSpec::block_outputs); else MixedEstimateNs, the
   // paper's. Constant recipes are in no group and cost nothing.
   double estimate_ns = 0;
-  std::vector<GroupProblem> unmeasured;  // The problems of groups whose time is an estimate.
+  TimedGroups timed;  // The groups of the cover.
   // Not OK: the graph needs a group whose measurement failed; the reason of that failure.
   Status failure;
 };

@@ -110,6 +110,11 @@ class DoubtedTimes : public GroupTimes {
   GroupTimes& times_;
 };
 
+bool IsEstimated(const TimedGroups& timed, size_t group) {
+  return timed.times[group].state == TimeState::kEstimated &&
+         timed.groups[group].pattern != kViewPattern;
+}
+
 StatusOr<GroupsToPlan> ChooseMeasuredGroups(const PlanRequest& request, LearnedTimes& times) {
   for (int turn = 0;; ++turn) {
     AG_LET(GroupsToPlan chosen, ChooseGroups(request, times));
@@ -158,11 +163,16 @@ std::vector<GroupProblem> UnmeasuredOf(const Graph& graph, const Policy& policy,
                                        const TimedGroups& timed) {
   std::vector<GroupProblem> problems;
   for (size_t g = 0; g < timed.groups.size(); ++g) {
-    const bool is_estimate = timed.times[g].state == TimeState::kEstimated;
-    if (!is_estimate || timed.groups[g].pattern == kViewPattern) continue;
-    problems.push_back(ExtractGroup(graph, timed.groups[g], policy));
+    if (IsEstimated(timed, g)) problems.push_back(ExtractGroup(graph, timed.groups[g], policy));
   }
   return problems;
+}
+
+bool IsMeasured(const TimedGroups& timed) {
+  for (size_t g = 0; g < timed.groups.size(); ++g) {
+    if (IsEstimated(timed, g)) return false;
+  }
+  return true;
 }
 
 Status FailureOf(const TimedGroups& timed) {

@@ -52,6 +52,9 @@ inline constexpr int kCoverTurnsMax = 8;
 std::vector<GroupProblem> UnmeasuredOf(const Graph& graph, const Policy& policy,
                                        const TimedGroups& timed);
 
+// Whether there are none: every group that is launched was measured, or its measurement failed.
+bool IsMeasured(const TimedGroups& timed);
+
 // Returns why the first group whose measurement failed did so, or OK.
 Status FailureOf(const TimedGroups& timed);
 
