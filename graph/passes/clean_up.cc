@@ -6,7 +6,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/hash.h"
-#include "graph/passes/rebuild.h"
 
 namespace ag {
 namespace {
@@ -181,26 +180,60 @@ bool MayMerge(const Node& node) {
   return node.op == OpKind::kReshape || node.op == OpKind::kTranspose;
 }
 
-// Copies `id`, a reshape or transpose, so that it reads the operand of its operand.
-StatusOr<Edge> CopyMerged(NodeId id, const Node& node, Rebuild* rebuild) {
-  const Edge operand = rebuild->New(node.inputs[0]);
-  const Node& below = rebuild->builder().node(operand.node);
-  if (below.op != node.op) {
-    AG_LET(const NodeId made, rebuild->Copy(id));
-    return Edge{made, 0};
+// Replaces what the graph's no-ops and merging nodes give, in one pass over the nodes in order. All
+// other nodes stay in the builder, so that they are not inferred again.
+class NoOpRemover {
+ public:
+  explicit NoOpRemover(const Graph& graph) : graph_(graph), builder_(graph) {}
+
+  StatusOr<Graph> Run() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_.node(id);
+      if (node.op == OpKind::kInput) continue;
+      if (IsNoOp(graph_, node)) {
+        AG_TRY(Replace(id, New(node.inputs[0])));
+      } else if (MayMerge(node)) {
+        AG_TRY(Merge(id, node));
+      }
+    }
+    return builder_.Build();
   }
-  const Edge source = below.inputs[0];
-  Attributes attributes = *node.attributes;
-  if (node.op == OpKind::kTranspose) {
-    Ints perm = node.IntList("perm");
-    for (int64_t& axis : perm) axis = below.IntList("perm")[static_cast<size_t>(axis)];
-    if (IsIdentityPerm(perm)) return source;
-    attributes.Set("perm", std::move(perm));
-  } else if (rebuild->builder().type(source) == node.outputs[0]) {
-    return source;
+
+ private:
+  // Makes the readers of `id`, a reshape or transpose, read the operand of its operand.
+  Status Merge(NodeId id, const Node& node) {
+    const Node& below = builder_.node(New(node.inputs[0]).node);
+    if (below.op != node.op) return OkStatus();
+    const Edge source = New(below.inputs[0]);
+    Attributes attributes = *node.attributes;
+    if (node.op == OpKind::kTranspose) {
+      Ints perm = node.IntList("perm");
+      for (int64_t& axis : perm) axis = below.IntList("perm")[static_cast<size_t>(axis)];
+      if (IsIdentityPerm(perm)) return Replace(id, source);
+      attributes.Set("perm", std::move(perm));
+    } else if (builder_.type(source) == node.outputs[0]) {
+      return Replace(id, source);
+    }
+    AG_LET(const Edge made, builder_.Add1(node.op, {source}, std::move(attributes)));
+    return Replace(id, made);
   }
-  return rebuild->builder().Add1(node.op, {source}, std::move(attributes));
-}
+
+  Status Replace(NodeId id, Edge to) {
+    AG_TRY(builder_.Replace({id, 0}, to));
+    replaced_[{id, 0}] = to;
+    return OkStatus();
+  }
+
+  // Returns the edge that replaces an edge of a node before the present one, or the edge itself.
+  Edge New(Edge e) const {
+    const auto found = replaced_.find(e);
+    return found == replaced_.end() ? e : found->second;
+  }
+
+  const Graph& graph_;
+  GraphBuilder builder_;
+  absl::flat_hash_map<Edge, Edge> replaced_;  // To edges that are not replaced themselves.
+};
 
 }  // namespace
 
@@ -215,20 +248,7 @@ StatusOr<Graph> RemoveNoOps(const Graph& graph) {
   bool has_work = false;
   for (NodeId id = 0; id < graph.size() && !has_work; ++id) has_work = IsRemovable(graph, id);
   if (!has_work) return graph;
-  Rebuild rebuild(graph);
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node& node = graph.node(id);
-    if (node.op == OpKind::kInput) continue;
-    if (IsNoOp(graph, node)) {
-      rebuild.Map({id, 0}, rebuild.New(node.inputs[0]));
-    } else if (MayMerge(node)) {
-      AG_LET(const Edge made, CopyMerged(id, node, &rebuild));
-      rebuild.Map({id, 0}, made);
-    } else {
-      AG_TRY(rebuild.Copy(id));
-    }
-  }
-  return rebuild.Finish();
+  return NoOpRemover(graph).Run();
 }
 
 }  // namespace ag

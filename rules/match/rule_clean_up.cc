@@ -9,6 +9,7 @@
 #include "graph/passes/clean_up.h"
 #include "rules/match/applier.h"
 #include "rules/match/matcher.h"
+#include "rules/match/rule_index.h"
 
 namespace ag {
 namespace {
@@ -37,10 +38,32 @@ bool MayApply(const Rule& rule, const Bindings& match, GraphPatch* trial) {
   return trial->replaced_nodes().size() < 2 || trial->Hash().ok();
 }
 
+bool AddMatch(void* matches, const Bindings& bindings, int) {
+  static_cast<std::vector<Bindings>*>(matches)->push_back(bindings);
+  return true;
+}
+
+// Returns FindMatches of the rule. A rule with one root is tried only where its operands may be.
+std::vector<Bindings> MatchesOf(const IndexedRule& rule, const Graph& graph,
+                                const NodeIndex& index) {
+  const RulePattern& pattern = *rule.pattern;
+  if (pattern.each >= 0 || rule.partners != Partners::kNone) {
+    return FindMatches(graph, index, pattern, /*subsets_max=*/0);
+  }
+  std::vector<Bindings> matches;
+  Matcher matcher(graph, index, pattern, AddMatch, &matches);
+  const Term& root = pattern.sources[0];
+  for (const NodeId id : root.op_class != 0 ? index.All() : index.Of(root.op)) {
+    if (rule.MayMatch(graph, id)) matcher.RunAt(id);
+  }
+  return matches;
+}
+
 // Applies the rule at every place where it matches, but not at places that share a node with one it
 // has changed. Returns the number of applications.
-StatusOr<int> ApplyEverywhere(const Rule& rule, const NodeIndex& index, Graph* graph) {
-  const auto matches = FindMatches(*graph, index, *rule.pattern, /*subsets_max=*/0);
+StatusOr<int> ApplyEverywhere(const IndexedRule& indexed, const NodeIndex& index, Graph* graph) {
+  const Rule& rule = *indexed.rule;
+  const std::vector<Bindings> matches = MatchesOf(indexed, *graph, index);
   if (matches.empty()) return 0;
   std::set<NodeId> touched;
   int count = 0;
@@ -57,12 +80,24 @@ StatusOr<int> ApplyEverywhere(const Rule& rule, const NodeIndex& index, Graph* g
   return count;
 }
 
+// Whether two graphs with the same inputs and outputs have the same canonical bytes.
+bool HasSameNodes(const Graph& a, const Graph& b) {
+  const auto is_same = [](const Node& x, const Node& y) {
+    if (x.op != y.op || x.inputs != y.inputs || x.outputs != y.outputs) return false;
+    if (x.attributes != y.attributes && !(*x.attributes == *y.attributes)) return false;
+    return x.constant == y.constant ||
+           (x.constant && y.constant && x.constant->digest == y.constant->digest);
+  };
+  return std::ranges::equal(a.nodes(), b.nodes(), is_same) && a.inputs() == b.inputs() &&
+         std::ranges::equal(a.outputs(), b.outputs(), {}, &GraphOutput::edge, &GraphOutput::edge);
+}
+
 StatusOr<Graph> RunPasses(Graph graph) {
   for (int round = 0; round < kRoundsMax; ++round) {
     const Graph before = graph;
     AG_LET(graph, RemoveNoOps(graph));
     AG_LET(graph, Dedupe(graph));
-    if (graph.SharesAll(before) || graph.digest() == before.digest()) return graph;
+    if (graph.SharesAll(before) || HasSameNodes(graph, before)) return graph;
   }
   return Err(StatusCode::kInternal, "clean-up passes do not settle after {} rounds", kRoundsMax);
 }
@@ -72,18 +107,18 @@ StatusOr<Graph> RunPasses(Graph graph) {
 StatusOr<Graph> CleanUp(const Graph& input, const RuleSet& rules, std::vector<CleanUpStep>* steps,
                         const OnRewritten& on_rewritten) {
   AG_LET(Graph graph, RunPasses(input));
+  const RuleIndex clean_up(rules, RuleIndex::Kind::kCleanUp);
   std::map<std::string, int> counts;
   for (int round = 0; round < kRoundsMax; ++round) {
     int changed = 0;
     std::optional<NodeIndex> index;  // The index of the present `graph`.
-    for (const Rule& rule : rules.rules()) {
-      if (!rule.clean_up) continue;
+    for (const IndexedRule& rule : clean_up.rules()) {
       if (!index) index.emplace(graph);
       AG_LET(const int count, ApplyEverywhere(rule, *index, &graph));
       if (count == 0) continue;
-      if (on_rewritten) on_rewritten(graph, rule.name);
+      if (on_rewritten) on_rewritten(graph, rule.rule->name);
       index.reset();
-      counts[rule.name] += count;
+      counts[rule.rule->name] += count;
       changed += count;
     }
     if (changed == 0) {
