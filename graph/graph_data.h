@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "graph/graph.h"
+#include "graph/structure_hash.h"
 
 namespace ag {
 
@@ -21,6 +22,10 @@ struct Graph::Data {
   std::vector<Use> uses;
   std::vector<uint8_t> is_output;    // By edge.
   std::vector<uint8_t> is_constant;  // By node.
+
+  // HashOfNodeAlone by node, or empty: GraphPatch::Build hands on what its patch knows. Written
+  // before the graph is shared.
+  mutable std::vector<StructureHash> alone;
 
   mutable std::once_flag digest_once;
   mutable Digest digest;

@@ -100,21 +100,25 @@ Edge GraphPatch::Resolve(Edge e) const {
 
 void GraphPatch::HashBase() {
   const auto nodes = static_cast<size_t>(base_.size());
-  alone_.resize(nodes);
+  alone_ = base_.data_->alone;
+  if (alone_.empty()) {
+    alone_.reserve(nodes);
+    for (const Node& node : base_.nodes()) alone_.push_back(HashOfNodeAlone(node));
+  }
+  own_ = alone_;
   base_hash_.resize(nodes);
   hash_.resize(nodes);
   state_.assign(nodes, kAsBefore);
   for (size_t i = 0; i < base_.inputs().size(); ++i) {
     const NodeId id = base_.inputs()[i];
-    alone_[id] = MixIn(HashOfNodeAlone(base_.node(id)), {i + 1, ~i});
+    own_[id] = MixIn(alone_[id], {i + 1, ~i});
   }
   uint64_t barriers = 0;
   for (NodeId id = 0; id < base_.size(); ++id) {
     const Node& node = base_.node(id);
-    if (node.op != OpKind::kInput) alone_[id] = HashOfNodeAlone(node);
     // Every opaque node has its own hash: it may have effects, or be random.
-    if (Has(node.op, kBarrier)) alone_[id].a = MixIn(alone_[id].a, ++barriers);
-    base_hash_[id] = HashOfOperands(node, alone_[id], Edges::kOriginal);
+    if (Has(node.op, kBarrier)) own_[id].a = MixIn(alone_[id].a, ++barriers);
+    base_hash_[id] = HashOfOperands(node, own_[id], Edges::kOriginal);
   }
 }
 
@@ -167,7 +171,7 @@ void GraphPatch::HashIfReady(NodeId id, const Node& node) {
     const State state = state_[Resolve(e).node];
     if (state != kDone && state != kAsBefore) return;
   }
-  const StructureHash own = id < base_.size() ? alone_[id] : HashOfNodeAlone(node);
+  const StructureHash own = id < base_.size() ? own_[id] : HashOfNodeAlone(node);
   hash_[id] = HashOfOperands(node, own, Edges::kPatched);
   state_[id] = kDone;
 }
@@ -199,7 +203,7 @@ Status GraphPatch::HashBelow(NodeId root) {
       continue;
     }
     hash_[id] =
-        HashOfOperands(n, id < base_.size() ? alone_[id] : HashOfNodeAlone(n), Edges::kPatched);
+        HashOfOperands(n, id < base_.size() ? own_[id] : HashOfNodeAlone(n), Edges::kPatched);
     state_[id] = kDone;
     stack.pop_back();
   }
@@ -207,7 +211,7 @@ Status GraphPatch::HashBelow(NodeId root) {
 }
 
 StatusOr<StructureHash> GraphPatch::Hash() {
-  if (alone_.empty()) HashBase();
+  if (own_.empty()) HashBase();
   MarkChanged();
   for (size_t i = 0; i < added_.size(); ++i) {
     HashIfReady(base_.size() + static_cast<NodeId>(i), added_[i]);
@@ -264,6 +268,18 @@ class GraphPatch::Layout {
 
   Edge Placed(Edge e) const { return {place_[e.node], e.output}; }
 
+  // Returns HashOfNodeAlone of the nodes in their order; empty: the base's are not known.
+  std::vector<StructureHash> HashesAlone() const {
+    std::vector<StructureHash> hashes;
+    if (patch_.alone_.empty()) return hashes;
+    hashes.reserve(order_.size());
+    for (const NodeId id : order_) {
+      const bool is_old = id < patch_.base_.size();
+      hashes.push_back(is_old ? patch_.alone_[id] : HashOfNodeAlone(patch_.node(id)));
+    }
+    return hashes;
+  }
+
  private:
   static constexpr NodeId kUnseen = -1;
   static constexpr NodeId kOpen = -2;
@@ -319,8 +335,11 @@ StatusOr<Graph> GraphPatch::Build(std::vector<NodeId>* place) const {
     inputs.push_back(layout.Placed({base_.inputs()[i], 0}).node);
     names.push_back(base_.input_name(i));
   }
-  return Graph(
-      Graph::IndexGraph(layout.Take(), std::move(inputs), std::move(names), std::move(outputs)));
+  std::vector<StructureHash> alone = layout.HashesAlone();
+  auto data =
+      Graph::IndexGraph(layout.Take(), std::move(inputs), std::move(names), std::move(outputs));
+  data->alone = std::move(alone);
+  return Graph(std::move(data));
 }
 
 }  // namespace ag

@@ -266,6 +266,7 @@ void Backtracking::AddChild(int parent, int64_t serial, Rewrite rewrite, ChildGr
   if (IsMeasured(scored->timed)) {
     Settle(graph, key, entry);
   } else {
+    entry.version = setting_.times.version();
     queue_.emplace(key, entry);
   }
 }
@@ -279,11 +280,18 @@ void Backtracking::SettleFront() {
     const bool is_exhausted = setting_.times.Exhausted();
     const int settled_before = settled_;
     std::vector<std::pair<Key, Entry>> estimated;
+    const int64_t version = setting_.times.version();
     for (auto& [key, entry] : front) {
+      if (is_exhausted && entry.version == version && entry.turns < kCoverTurnsMax) {
+        // It keeps its score.
+        if (key.first < BoundNs()) estimated.emplace_back(key, entry);
+        continue;
+      }
       const Graph graph = graphs_.Get(entry.graph);
       const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting_);
       if (!scored.ok() || !scored->failure.ok() || scored->estimate_ns >= BoundNs()) continue;
       const Key now{scored->estimate_ns, key.second};
+      entry.version = version;
       if (IsMeasured(scored->timed) || entry.turns == kCoverTurnsMax) {
         Settle(graph, now, entry);
         continue;

@@ -61,11 +61,12 @@ class Backtracking {
  private:
   struct Entry {
     DerivedGraphs::Id graph = -1;
-    int step = -1;       // In the trail; -1: not settled.
-    int parent = -1;     // In expanded_; -1: the root.
-    Rewrite rewrite;     // What made the graph.
-    int64_t serial = 0;  // Its serial.
-    int turns = 0;       // Number of times its groups were measured.
+    int step = -1;        // In the trail; -1: not settled.
+    int parent = -1;      // In expanded_; -1: the root.
+    Rewrite rewrite;      // What made the graph.
+    int64_t serial = 0;   // Its serial.
+    int turns = 0;        // Number of times its groups were measured.
+    int64_t version = 0;  // LearnedTimes::version() when it was scored.
   };
   using Key = std::pair<double, StructureHash>;  // Estimate, then hash: one total order.
 

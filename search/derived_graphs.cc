@@ -9,7 +9,7 @@ namespace ag {
 DerivedGraphs::Id DerivedGraphs::AddRoot(Graph graph) {
   recipes_.emplace_back();
   const Id id = static_cast<Id>(recipes_.size()) - 1;
-  const StatusOr<Graph> clean = CleanUp(graph, rules_);
+  const StatusOr<Graph> clean = CleanUp(graph, clean_up_rules_);
   auto held = std::make_unique<Held>();
   held->is_clean = clean.ok() && clean->digest() == graph.digest();
   held->graph = std::move(graph);
@@ -36,7 +36,7 @@ DerivedGraphs::Held& DerivedGraphs::MustFind(Id id) {
   }
   for (; !path.empty(); path.pop_back()) {
     // It succeeded before, and every step is deterministic.
-    ChildGraphs children(held->graph, rules_, clean_up_rules_, {.parent_is_clean = held->is_clean});
+    ChildGraphs children(held->graph, clean_up_rules_, {.parent_is_clean = held->is_clean});
     AG_CHECK(children.Try(recipes_[path.back()].rewrite).ok());
     StatusOr<ChildGraph> child = children.Make();
     AG_CHECK(child.ok());
@@ -62,7 +62,7 @@ std::shared_ptr<const MatchSet> DerivedGraphs::Matches(Id id) {
 
 ChildGraphs DerivedGraphs::Children(Id id, int size_max) {
   const Held& held = MustFind(id);
-  return ChildGraphs(held.graph, rules_, clean_up_rules_,
+  return ChildGraphs(held.graph, clean_up_rules_,
                      {.parent_is_clean = held.is_clean, .nodes_max = size_max});
 }
 

@@ -22,8 +22,7 @@ class DerivedGraphs {
 
   // `rules` must outlive it.
   explicit DerivedGraphs(const RuleSet& rules, int64_t nodes_max = kNodesMax)
-      : rules_(rules),
-        search_rules_(rules, RuleIndex::Kind::kSearch),
+      : search_rules_(rules, RuleIndex::Kind::kSearch),
         clean_up_rules_(rules, RuleIndex::Kind::kCleanUp),
         nodes_max_(nodes_max) {}
 
@@ -63,7 +62,6 @@ class DerivedGraphs {
   Held* Find(Id id);
   Held& MustFind(Id id);
 
-  const RuleSet& rules_;
   const RuleIndex search_rules_;
   const RuleIndex clean_up_rules_;
   const int64_t nodes_max_;

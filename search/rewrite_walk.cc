@@ -7,7 +7,6 @@ namespace ag {
 
 RewriteWalk::RewriteWalk(Graph graph, const RuleSet& rules, bool is_clean)
     : graph_(std::move(graph)),
-      rules_(&rules),
       clean_up_(std::make_shared<const RuleIndex>(rules, RuleIndex::Kind::kCleanUp)),
       is_clean_(is_clean) {}
 
@@ -21,18 +20,18 @@ RewriteWalk RewriteWalk::FromClean(Graph graph, const RuleSet& rules) {
 }
 
 bool RewriteWalk::IsClean() const {
-  const StatusOr<Graph> clean = CleanUp(graph_, *rules_);
+  const StatusOr<Graph> clean = CleanUp(graph_, *clean_up_);
   return clean.ok() && clean->digest() == graph_.digest();
 }
 
 Status RewriteWalk::BeginRound() {
-  AG_LET(graph_, CleanUp(graph_, *rules_));
+  AG_LET(graph_, CleanUp(graph_, *clean_up_));
   is_clean_ = IsClean();
   return OkStatus();
 }
 
 StatusOr<Graph> RewriteWalk::After(const Rewrite& rewrite) const {
-  ChildGraphs children(graph_, *rules_, *clean_up_, {.parent_is_clean = is_clean_});
+  ChildGraphs children(graph_, *clean_up_, {.parent_is_clean = is_clean_});
   AG_TRY(children.Try(rewrite));
   AG_LET(ChildGraph child, children.Make());
   return std::move(child.graph);

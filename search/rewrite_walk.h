@@ -37,7 +37,6 @@ class RewriteWalk {
   bool IsClean() const;
 
   Graph graph_;
-  const RuleSet* rules_;
   std::shared_ptr<const RuleIndex> clean_up_;
   bool is_clean_;  // As ChildGraphsOptions::parent_is_clean.
 };

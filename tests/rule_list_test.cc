@@ -40,7 +40,7 @@ Fires FiresIn(std::string_view model) {
   const RuleIndex search(rules, RuleIndex::Kind::kSearch);
   const RuleIndex clean_up(rules, RuleIndex::Kind::kCleanUp);
   const MatchSet matches(search, *clean);
-  ChildGraphs children(*clean, rules, clean_up, {.parent_is_clean = true});
+  ChildGraphs children(*clean, clean_up, {.parent_is_clean = true});
   for (const Site& site : matches.sites()) {
     if (fires.at_once[site.rule->name]++ > 0) continue;
     if (!children.Try(matches.At(site)).ok()) continue;

@@ -182,6 +182,11 @@ int LearnedTimes::LeftToAsk() const {
   return static_cast<int>(std::max<int64_t>(max - asked_, 0));
 }
 
+int64_t LearnedTimes::version() const {
+  const MutexLock lock(mutex_);
+  return version_;
+}
+
 bool LearnedTimes::Exhausted() const {
   const MutexLock lock(mutex_);
   return stopped_ || LeftToAsk() == 0;

@@ -66,6 +66,9 @@ class LearnedTimes : public GroupTimes {
   // only its own stage.
   void BeginStage(int groups_max = std::numeric_limits<int>::max());
 
+  // Increases with each answer. As long as it stays, so do the times of all groups.
+  int64_t version() const;
+
   bool Exhausted() const;  // True: this stage measures no more groups.
   int asked() const;       // Distinct groups requested so far.
   int measured() const;

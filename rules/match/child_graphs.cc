@@ -70,9 +70,8 @@ bool AreLocal(const RuleIndex& rules) {
 
 }  // namespace
 
-ChildGraphs::ChildGraphs(const Graph& parent, const RuleSet& rules, const RuleIndex& clean_up,
-                         const Options& options)
-    : parent_(parent), rules_(rules), clean_up_(clean_up), options_(options), patch_(parent) {}
+ChildGraphs::ChildGraphs(const Graph& parent, const RuleIndex& clean_up, const Options& options)
+    : parent_(parent), clean_up_(clean_up), options_(options), patch_(parent) {}
 
 StatusOr<StructureHash> ChildGraphs::Try(const Rewrite& rewrite) {
   patch_.Clear();
@@ -114,7 +113,7 @@ StatusOr<ChildGraph> ChildGraphs::Make() {
     return child;
   }
   child.place.clear();
-  AG_LET(child.graph, CleanUp(child.graph, rules_));
+  AG_LET(child.graph, CleanUp(child.graph, clean_up_));
   child.hash = HashOfStructure(child.graph);
   return child;
 }

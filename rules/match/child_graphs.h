@@ -27,9 +27,8 @@ struct ChildGraphsOptions {
 class ChildGraphs {
  public:
   using Options = ChildGraphsOptions;
-  // `clean_up` is the index of the clean-up rules of `rules`. Both must outlive this.
-  ChildGraphs(const Graph& parent, const RuleSet& rules, const RuleIndex& clean_up,
-              const Options& options = {});
+  // `clean_up` is the index of the clean-up rules. It must outlive this.
+  ChildGraphs(const Graph& parent, const RuleIndex& clean_up, const Options& options = {});
 
   // Returns the hash of Apply(parent, rewrite). kFailedPrecondition: as Apply.
   StatusOr<StructureHash> Try(const Rewrite& rewrite);
@@ -43,7 +42,6 @@ class ChildGraphs {
   bool NeedsCleanUp(const Graph& child, const std::vector<NodeId>& place) const;
 
   const Graph parent_;
-  const RuleSet& rules_;
   const RuleIndex& clean_up_;
   const Options options_;
   GraphPatch patch_;

@@ -18,7 +18,7 @@ struct Counts {
 
 void CheckChildren(const Graph& parent, const RuleSet& rules, Counts* counts) {
   const RuleIndex clean_up(rules, RuleIndex::Kind::kCleanUp);
-  ChildGraphs children(parent, rules, clean_up, {.parent_is_clean = true});
+  ChildGraphs children(parent, clean_up, {.parent_is_clean = true});
   for (const Rewrite& rewrite : FindRewrites(parent, rules)) {
     SCOPED_TRACE(rewrite.rule->name);
     const StatusOr<Graph> raw = Apply(parent, rewrite);
@@ -117,7 +117,7 @@ TEST(ChildGraphs, OfAParentThatIsNotCleanAreCleanedUpAsAWhole) {
   ASSERT_TRUE(parent.ok());
   const RuleSet rules = *RuleSet::Parse("once [exact]: relu(relu(x)) => relu(x)", "test.rules");
   const RuleIndex clean_up(rules, RuleIndex::Kind::kCleanUp);
-  ChildGraphs children(*parent, rules, clean_up);
+  ChildGraphs children(*parent, clean_up);
   ASSERT_TRUE(children.Try(FindRewrites(*parent, rules).at(0)).ok());
   EXPECT_EQ(FormatGraph(children.Make()->graph),
             "input x f32[2]\nv1 = relu(x)\noutput \"y\" = v1\noutput \"z\" = x\n");

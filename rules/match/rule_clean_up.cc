@@ -9,7 +9,6 @@
 #include "graph/passes/clean_up.h"
 #include "rules/match/applier.h"
 #include "rules/match/matcher.h"
-#include "rules/match/rule_index.h"
 
 namespace ag {
 namespace {
@@ -104,10 +103,14 @@ StatusOr<Graph> RunPasses(Graph graph) {
 
 }  // namespace
 
-StatusOr<Graph> CleanUp(const Graph& input, const RuleSet& rules, std::vector<CleanUpStep>* steps,
+StatusOr<Graph> CleanUp(const Graph& graph, const RuleSet& rules, std::vector<CleanUpStep>* steps,
                         const OnRewritten& on_rewritten) {
+  return CleanUp(graph, RuleIndex(rules, RuleIndex::Kind::kCleanUp), steps, on_rewritten);
+}
+
+StatusOr<Graph> CleanUp(const Graph& input, const RuleIndex& clean_up,
+                        std::vector<CleanUpStep>* steps, const OnRewritten& on_rewritten) {
   AG_LET(Graph graph, RunPasses(input));
-  const RuleIndex clean_up(rules, RuleIndex::Kind::kCleanUp);
   std::map<std::string, int> counts;
   for (int round = 0; round < kRoundsMax; ++round) {
     int changed = 0;

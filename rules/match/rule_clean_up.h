@@ -7,6 +7,7 @@
 
 #include "graph/graph.h"
 #include "rules/language/rule_set.h"
+#include "rules/match/rule_index.h"
 
 namespace ag {
 
@@ -22,6 +23,10 @@ using OnRewritten = std::function<void(const Graph& after, const std::string& ru
 // scales, recovery of composites) until nothing changes. Constants that shrink stay recipes.
 // `steps`, when given, counts rule applications, and `on_rewritten` is told of them in order.
 StatusOr<Graph> CleanUp(const Graph& graph, const RuleSet& rules,
+                        std::vector<CleanUpStep>* steps = nullptr,
+                        const OnRewritten& on_rewritten = {});
+// Returns the same by the index of the clean-up rules, for many graphs.
+StatusOr<Graph> CleanUp(const Graph& graph, const RuleIndex& clean_up,
                         std::vector<CleanUpStep>* steps = nullptr,
                         const OnRewritten& on_rewritten = {});
 
