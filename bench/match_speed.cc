@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "bench/regions.h"
 #include "rules/match/applier.h"
 #include "rules/match/child_graphs.h"
 #include "rules/match/match_set.h"
@@ -31,42 +32,6 @@ double Percentile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
-}
-
-// Returns the first `nodes` nodes of the graph (leaves included); values that nothing reads become
-// outputs.
-StatusOr<Graph> FirstNodes(const Graph& graph, int nodes) {
-  GraphBuilder builder(graph);
-  builder.ForgetOutputs();
-  const NodeId end = std::min(graph.size(), nodes);
-  int outputs = 0;
-  for (NodeId id = 0; id < end; ++id) {
-    if (Has(graph.node(id).op, kLeaf) || graph.is_constant(id)) continue;
-    for (int32_t o = 0; o < static_cast<int32_t>(graph.node(id).outputs.size()); ++o) {
-      const auto uses = graph.uses({id, o});
-      const bool is_read =
-          std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return use.node < end; });
-      if (!is_read) builder.Output({id, o}, "o" + std::to_string(outputs++));
-    }
-  }
-  return builder.Build();
-}
-
-int Operators(const Graph& graph) {
-  int count = 0;
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    count += !Has(graph.node(id).op, kLeaf) && !graph.is_constant(id);
-  }
-  return count;
-}
-
-// Returns the first nodes that contain `operators` operators that run.
-StatusOr<Graph> Region(const Graph& graph, int operators) {
-  int nodes = 0;
-  for (int found = 0; nodes < graph.size() && found < operators; ++nodes) {
-    found += !Has(graph.node(nodes).op, kLeaf) && !graph.is_constant(nodes);
-  }
-  return FirstNodes(graph, nodes);
 }
 
 // Returns the rules and copies of them under other names, which match the same places.
@@ -132,7 +97,7 @@ Status PrintApplied(const std::string& name, const Graph& graph, const RuleSet& 
   const RuleIndex clean_up(rules, RuleIndex::Kind::kCleanUp);
   const MatchSet matches(index, graph);
   if (matches.sites().empty()) return OkStatus();
-  ChildGraphs children(graph, rules, clean_up, {.parent_is_clean = true});
+  ChildGraphs children(graph, clean_up, {.parent_is_clean = true});
   int64_t hashed = 0;
   uint64_t sum = 0;
   const double begin = CpuMicros();
@@ -167,7 +132,7 @@ Status Measure(const std::string& name) {
   AG_LET(const Graph zoo, BuildZooModel(name, {}, &weights));
   AG_LET(const Graph graph, CleanUp(zoo, BuiltInRules()));
   AG_LET(const Graph thousand, FirstNodes(graph, 1000));
-  AG_LET(const Graph region, Region(graph, 100));
+  AG_LET(const Graph region, FirstOperators(graph, 100));
   for (const int n : {1, 3}) {
     AG_LET(const RuleSet rules, Times(BuiltInRules(), n));
     AG_TRY(PrintMatching(name, thousand, rules));

@@ -1,20 +1,41 @@
-// The speed and the memory of the search on models of the zoo:
-//   build/search_numbers [ROUNDS [MODEL...]]          (1 and the four largest)
-// A hashed roofline of sim:cpu gives the groups' times, so that only the search is timed.
-#include <algorithm>
+// The speed and the memory of the search on models of the zoo, on one core:
+//   build/search_numbers [--spec FILE] [--precision P] [--rounds N] [MODEL...]
+// (deploy/devices/cpu.spec, fp32; 1 round; the four largest models)
+// Prints for each model
+//   - a region, its first 40 operators: the distinct graphs that backtracking scores a second
+//   there;
+//   - the whole search of the model, cold: graphs, seconds, memory. A hashed roofline of the spec
+//     gives the groups' times, so that only the search is timed.
+// Seconds are processor time of this process, which others on the machine change little.
+#include <time.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 
 #include "base/clock.h"
-#include "device/open_device.h"
+#include "base/file.h"
+#include "bench/regions.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
+#include "search/part_search.h"
 #include "search/testing/fake_measurer.h"
 #include "zoo/zoo.h"
 
 namespace ag {
 namespace {
+
+struct Options {
+  std::string spec = "deploy/devices/cpu.spec";
+  std::string precision = "fp32";
+  std::string rounds = "1";
+  std::vector<std::string> models;
+};
+
+// The operators of a region, and the graphs that are scored there at most.
+constexpr int kRegionOperators = 40;
+constexpr int kRegionGraphs = 5000;
 
 // Returns one line of /proc/self/status, in MiB.
 double StatusMib(std::string_view field) {
@@ -25,35 +46,78 @@ double StatusMib(std::string_view field) {
   return 0;
 }
 
-double Seconds(Nanos t) { return static_cast<double>(t.count()) / 1e9; }
+double CpuSeconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
+}
 
-Status Search(const std::string& name, int rounds) {
-  Clock& clock = RealClock();
-  SearchRequest request;
-  {
-    MemoryWeights weights;
-    AG_LET(const Graph graph, BuildZooModel(name, {}, &weights));
-    AG_LET(request.input, CleanUp(graph, BuiltInRules()));
-  }
-  AG_LET(const std::unique_ptr<Device> device, OpenDevice("sim:cpu"));
-  request.rules = &BuiltInRules();
-  request.spec = device->spec();
-  request.options.limits.rounds_max = rounds;
+SearchRequest RequestFor(Graph graph, const Options& options, const DeviceSpec& spec) {
+  SearchRequest request{.input = std::move(graph), .rules = &BuiltInRules(), .spec = spec};
+  request.policy.precision = options.precision;
   request.options.limits.time_max = std::chrono::minutes(10);
-  FakeMeasurer measurer(request.spec);
+  return request;
+}
+
+// Backtracking on the model's first operators by themselves, with the slack that cells have.
+Status SearchRegion(const Graph& model, const Options& options, const DeviceSpec& spec) {
+  AG_LET(const Graph first, FirstOperators(model, kRegionOperators));
+  AG_LET(Graph region, CleanUp(first, BuiltInRules()));
+  SearchRequest request = RequestFor(std::move(region), options, spec);
+  request.options.beta = 2;
+  SearchLimits& limits = request.options.limits;
+  limits.graphs_max = limits.expansions_max = limits.groups_max = kRegionGraphs;
+  FakeMeasurer measurer(spec);
+  measurer.keeps_calls = false;
+  SearchRun run(request, RealClock());
+  LearnedTimes times(request.spec, measurer.ForGroups());
+  PairTimes pairs(request.spec, measurer, 0);
+  const SearchSetting setting{request, BuiltInRules(), times, pairs, run};
+  const double begin = CpuSeconds();
+  const PartSearch found = SearchPart(setting);
+  const double seconds = CpuSeconds() - begin;
+  const double best_ns = found.results.empty() ? found.estimate_ns : found.results[0].estimate_ns;
+  std::printf(
+      "  region %3d operators %4d nodes  %5d graphs  %4d expansions  %6.2f s  "
+      "%6.0f graphs/s  %.3fx\n",
+      Operators(request.input), request.input.size(), run.counts.graphs, run.counts.expansions,
+      seconds, run.counts.graphs / seconds, found.estimate_ns / best_ns);
+  return OkStatus();
+}
+
+Status SearchModel(Graph model, const Options& options, const DeviceSpec& spec) {
+  SearchRequest request = RequestFor(std::move(model), options, spec);
+  request.options.limits.rounds_max = std::atoi(options.rounds.c_str());
+  FakeMeasurer measurer(spec);
   measurer.keeps_calls = false;
   std::ofstream("/proc/self/clear_refs") << "5";  // The peak counts from here.
   const double before_mib = StatusMib("VmRSS:");
-  const Nanos begin = clock.Now();
-  AG_LET(const SearchResult result, FindPlan(request, measurer, clock));
-  const double seconds = Seconds(clock.Now() - begin);
+  const double begin = CpuSeconds();
+  AG_LET(const SearchResult result, FindPlan(request, measurer, RealClock()));
+  const double seconds = CpuSeconds() - begin;
+  const int graphs = result.graphs + result.cell_graphs;
   std::printf(
-      "%-14s %5d nodes  %5d graphs  %4d expansions  %6.1f s  %6.0f graphs/s  "
-      "%6.0f MiB more at the peak  %.3fx  %s\n",
-      name.c_str(), request.input.size(), result.graphs, result.expansions, seconds,
-      result.graphs / seconds, StatusMib("VmHWM:") - before_mib, result.timing.speedup,
+      "  search %3d operators %4d nodes  %5d graphs  %4d expansions  %6.2f s  "
+      "%6.0f graphs/s  %.3fx  %4.0f MiB more at the peak  %s\n",
+      Operators(request.input), request.input.size(), graphs, result.expansions, seconds,
+      graphs / seconds, result.timing.speedup, StatusMib("VmHWM:") - before_mib,
       result.graph.digest().Short().c_str());
-  std::fflush(stdout);
+  return OkStatus();
+}
+
+Status SearchAll(const Options& options) {
+  AG_LET(const std::string text, ReadFile(options.spec));
+  AG_LET(const DeviceSpec spec, ParseDeviceSpec(text));
+  for (const std::string& name : options.models) {
+    std::printf("%s on %s\n", name.c_str(), spec.name.c_str());
+    MemoryWeights weights;
+    AG_LET(const Graph built, BuildZooModel(name, {}, &weights));
+    AG_LET(Graph model, CleanUp(built, BuiltInRules()));
+    AG_TRY(SearchRegion(model, options, spec), "{}", name);
+    std::fflush(stdout);
+    AG_TRY(SearchModel(std::move(model), options, spec), "{}", name);
+    std::fflush(stdout);
+  }
   return OkStatus();
 }
 
@@ -61,13 +125,26 @@ Status Search(const std::string& name, int rounds) {
 }  // namespace ag
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 1;
-  std::vector<std::string> names(argv + std::min(argc, 2), argv + argc);
-  if (names.empty()) names = {"inception_v3", "bert", "nasnet_mobile", "nasnet_a"};
-  for (const std::string& name : names) {
-    if (const ag::Status status = ag::Search(name, rounds); !status.ok()) {
-      std::fprintf(stderr, "%s: %s\n", name.c_str(), ag::Message(status).c_str());
-      return 1;
+  ag::Options options;
+  const std::map<std::string, std::string*> flags = {{"--spec", &options.spec},
+                                                     {"--precision", &options.precision},
+                                                     {"--rounds", &options.rounds}};
+  for (int i = 1; i < argc; ++i) {
+    const auto flag = flags.find(argv[i]);
+    if (flag == flags.end()) {
+      options.models.emplace_back(argv[i]);
+    } else if (++i < argc) {
+      *flag->second = argv[i];
+    } else {
+      std::fprintf(stderr, "%s: a value is missing\n", flag->first.c_str());
+      return 2;
     }
+  }
+  if (options.models.empty()) {
+    options.models = {"inception_v3", "bert", "nasnet_mobile", "nasnet_a"};
+  }
+  if (const ag::Status status = ag::SearchAll(options); !status.ok()) {
+    std::fprintf(stderr, "%s\n", ag::Message(status).c_str());
+    return 1;
   }
 }
