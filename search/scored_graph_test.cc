@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/testing/random_graph.h"
+#include "rules/match/child_graphs.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
 #include "search/testing/test_search.h"
 
 namespace ag {
@@ -32,6 +36,63 @@ TEST(ScoreGraph, WhereBlocksAreDealtOutItIsTheMakespan) {
 
 TEST(ScoreGraph, ElseItIsTheMixedEstimate) {
   EXPECT_DOUBLE_EQ(EstimateNs(TestSpec(/*streams_max=*/2), 2), 3000 + 0.25 * 2000);
+}
+
+// What a score is made of, as text.
+std::string TextOf(const StatusOr<ScoredGraph>& scored) {
+  if (!scored.ok()) return ToString(scored.status());
+  std::string text = fmt::format("{} ns", scored->estimate_ns);
+  for (const Group& group : scored->timed.groups) {
+    text += fmt::format("; {} of {}", group.pattern, fmt::join(group.nodes, ","));
+  }
+  return text;
+}
+
+// Returns the score by times that no other graph was scored with.
+std::string ScoreFromScratch(const Graph& graph, const SearchRequest& request) {
+  FakeMeasurer measurer{request.spec};
+  FakeClock clock;
+  TestSearch search(request, BuiltInRules(), measurer, clock);
+  return TextOf(ScoreGraph(graph, search.setting));
+}
+
+// Keys of groups, times by key and hashes of nodes are kept from graph to graph; none of them may
+// show.
+TEST(ScoreGraph, AlongAWalkItIsTheScoreFromScratch) {
+  DeviceSpec spec = TestSpec(/*streams_max=*/3);
+  spec.block_outputs = 4;
+  spec.patterns[0].steps.push_back({.ops = {OpKind::kAdd}, .optional = true});
+  const RuleIndex clean_up(BuiltInRules(), RuleIndex::Kind::kCleanUp);
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Graph graph = *CleanUp(RandomGraph(seed, nullptr, {.nodes = 25}), BuiltInRules());
+    const SearchRequest request{.input = graph, .spec = spec};
+    FakeMeasurer measurer{spec};
+    measurer.group_ns = [&spec](const GroupProblem& group) { return RooflineNs(group, spec); };
+    FakeClock clock;
+    TestSearch search(request, BuiltInRules(), measurer, clock);
+    Random random(seed);
+    for (int step = 0; step < 6; ++step) {
+      const std::vector<Rewrite> rewrites = FindRewrites(graph, BuiltInRules());
+      if (rewrites.empty()) break;
+      ChildGraphs children(graph, clean_up, {.parent_is_clean = true});
+      if (!children.Try(rewrites[random.Below(rewrites.size())]).ok()) continue;
+      StatusOr<ChildGraph> child = children.Make();
+      ASSERT_TRUE(child.ok());
+      graph = std::move(child->graph);
+      EXPECT_TRUE(HashOfStructure(graph) == HashOfStructure(*GraphBuilder(graph).Build()));
+      const StatusOr<ScoredGraph> scored = ScoreGraph(graph, search.setting);
+      EXPECT_EQ(TextOf(scored), ScoreFromScratch(graph, request));
+      if (!scored.ok()) continue;
+      ++compared;
+      for (const GroupProblem& problem : UnmeasuredOf(graph, request.policy, scored->timed)) {
+        if (random.Below(2) == 0) search.times.Want(problem);
+      }
+      search.times.MeasureWanted();
+    }
+  }
+  EXPECT_GT(compared, 100);
 }
 
 }  // namespace

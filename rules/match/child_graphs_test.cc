@@ -121,7 +121,7 @@ TEST(ChildGraphs, OfAParentThatIsNotCleanAreCleanedUpAsAWhole) {
   ASSERT_TRUE(children.Try(FindRewrites(*parent, rules).at(0)).ok());
   EXPECT_EQ(FormatGraph(children.Make()->graph),
             "input x f32[2]\nv1 = relu(x)\noutput \"y\" = v1\noutput \"z\" = x\n");
-  ChildGraphs small(*parent, rules, clean_up, {.nodes_max = 1});
+  ChildGraphs small(*parent, clean_up, {.nodes_max = 1});
   ASSERT_TRUE(small.Try(FindRewrites(*parent, rules).at(0)).ok());
   EXPECT_EQ(ToString(small.Make().status()), "RESOURCE_EXHAUSTED: graph: 3 nodes, at most 1");
 }
