@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <tuple>
 
 #include "plan/fusion/group_key.h"
@@ -13,13 +14,18 @@
 namespace ag {
 namespace {
 
-bool IsOperator(const Graph& graph, NodeId id) {
-  return graph.node(id).op != OpKind::kInput && !graph.is_constant(id);
+std::vector<NodeId> OperatorsOf(const Graph& graph) {
+  std::vector<NodeId> operators;
+  operators.reserve(graph.nodes().size());
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (graph.node(id).op != OpKind::kInput && !graph.is_constant(id)) operators.push_back(id);
+  }
+  return operators;
 }
 
-Status CheckSupported(const Graph& graph, const DeviceSpec& spec, const HomePatterns& home) {
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    if (!IsOperator(graph, id)) continue;
+Status CheckSupported(const Graph& graph, std::span<const NodeId> operators, const DeviceSpec& spec,
+                      const HomePatterns& home) {
+  for (const NodeId id : operators) {
     const Node& node = graph.node(id);
     if (home[static_cast<size_t>(node.op)] == nullptr) {
       return Err(StatusCode::kUnimplemented, "{}: no pattern of device {} takes it",
@@ -41,10 +47,15 @@ class Grouping {
  public:
   Grouping(const Graph& graph, const DeviceSpec& spec, const Policy& policy, GroupTimes& times,
            const GroupingOptions& options)
-      : graph_(graph), spec_(spec), policy_(policy), times_(times), options_(options) {}
+      : graph_(graph),
+        spec_(spec),
+        policy_(policy),
+        times_(times),
+        options_(options),
+        operators_(OperatorsOf(graph)) {}
 
   StatusOr<TimedGroups> Run(const HomePatterns& home, const std::vector<Layout>& preferred) {
-    AG_TRY(CheckSupported(graph_, spec_, home));
+    AG_TRY(CheckSupported(graph_, operators_, spec_, home));
     layouts_ = ChooseLayouts(graph_, home, preferred);
     FindReorders();
     FindViews();
@@ -69,8 +80,7 @@ class Grouping {
   // Lists every layout in which an edge is read but not written.
   void FindReorders() {
     std::vector<Port> wanted;
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (!IsOperator(graph_, id)) continue;
+    for (const NodeId id : operators_) {
       const Node& node = graph_.node(id);
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         const Edge edge = node.inputs[i];
@@ -100,8 +110,8 @@ class Grouping {
   void FindViews() {
     taken_.assign(graph_.size(), false);
     std::vector<Group> candidates;
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (!IsOperator(graph_, id) || !Has(graph_.node(id).op, kMovement)) continue;
+    for (const NodeId id : operators_) {
+      if (!Has(graph_.node(id).op, kMovement)) continue;
       candidates.push_back(MakeGroup(graph_, layouts_, {id}));
     }
     const size_t movements = candidates.size();
@@ -123,8 +133,8 @@ class Grouping {
   // Sets reader_[v] to the only reader of v's only output, if it reads the layout that v writes.
   void FindReaders() {
     reader_.assign(graph_.size(), -1);
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (!IsOperator(graph_, id) || taken_[id] || graph_.node(id).outputs.size() != 1) continue;
+    for (const NodeId id : operators_) {
+      if (taken_[id] || graph_.node(id).outputs.size() != 1) continue;
       const Edge edge{id, 0};
       const auto uses = graph_.uses(edge);
       if (uses.size() != 1 || graph_.is_output(edge) || taken_[uses[0].node]) continue;
@@ -213,6 +223,7 @@ class Grouping {
   const Policy& policy_;
   GroupTimes& times_;
   const GroupingOptions& options_;
+  const std::vector<NodeId> operators_;  // Ascending.
   NodeLayouts layouts_;
   std::vector<bool> taken_;  // By views.
   std::vector<NodeId> reader_;

@@ -86,10 +86,12 @@ class Cover {
   // Lists candidates by last operator, so that Solve knows the costs below them in time.
   void FindCandidates() {
     endings_.resize(graph_.size());
-    known_.reserve(2 * static_cast<size_t>(graph_.size()));
-    candidates_.reserve(2 * static_cast<size_t>(graph_.size()));
+    open_.reserve(static_cast<size_t>(graph_.size()));
+    candidates_.reserve(static_cast<size_t>(graph_.size()));
+    known_.reserve(static_cast<size_t>(graph_.size()) / 2);
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (!IsOpen(id)) continue;
+      open_.push_back(id);
       path_.clear();
       prefixes_.clear();
       for (const size_t pattern : anchors_.Of(graph_.node(id).op)) WalkFrom(id, pattern);
@@ -159,8 +161,7 @@ class Cover {
     hanging_.assign(graph_.size(), {});
     chosen_.assign(graph_.size(), -1);
     NodeId stuck = -1;  // The first operator without a finite cost.
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (!IsOpen(id)) continue;
+    for (const NodeId id : open_) {
       best_[id] = kInfiniteCost;
       for (int i = endings_[id].first; i >= 0; i = candidates_[i].next) {
         const Cost cost = CostOf(candidates_[i], id);
@@ -208,12 +209,13 @@ class Cover {
   std::vector<PathGroup> Collect() const {
     std::vector<PathGroup> groups;
     std::vector<bool> covered(graph_.size());
-    for (NodeId id = graph_.size() - 1; id >= 0; --id) {
+    for (auto at = open_.rbegin(); at != open_.rend(); ++at) {
+      const NodeId id = *at;
       const bool is_last = chosen_[id] >= 0 && !covered[id];
       if (!is_last) continue;
       const Candidate& chosen = candidates_[chosen_[id]];
       groups.push_back({chosen.first, id, &in_.spec.patterns[chosen.pattern], times_[chosen.time]});
-      for (NodeId at = chosen.first; at != id; at = in_.reader[at]) covered[at] = true;
+      for (NodeId in = chosen.first; in != id; in = in_.reader[in]) covered[in] = true;
     }
     std::ranges::reverse(groups);
     return groups;
@@ -224,6 +226,7 @@ class Cover {
   const GroupKeys keys_;
   const Anchors anchors_;
   std::vector<LocalKey> frames_;  // By pattern.
+  std::vector<NodeId> open_;      // The operators to cover, ascending.
   std::vector<NodeId> path_;
   std::vector<GroupKeys::Path> prefixes_;
   std::vector<Candidate> candidates_;

@@ -165,9 +165,11 @@ class ListScheduler {
       int waits = 0;
       for (const int b : before_[g]) waits += stream_of_[b] != s ? 1 : 0;
       const std::pair rank(BeginOn(g, s), waits);
-      if (s > 0 && rank >= best) continue;
-      best = rank;
-      chosen = s;
+      if (s == 0 || rank < best) {
+        best = rank;
+        chosen = s;
+      }
+      if (streams_[s].launches.empty()) break;  // All behind it are empty, too, and alike.
     }
     return {best.first, chosen};
   }
