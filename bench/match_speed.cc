@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "base/random.h"
-#include "bench/regions.h"
 #include "rules/match/applier.h"
 #include "rules/match/child_graphs.h"
 #include "rules/match/match_set.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
+#include "zoo/pieces.h"
 #include "zoo/zoo.h"
 
 namespace ag {

@@ -16,11 +16,11 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "bench/regions.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "search/part_search.h"
 #include "search/testing/fake_measurer.h"
+#include "zoo/pieces.h"
 #include "zoo/zoo.h"
 
 namespace ag {

@@ -1,27 +1,24 @@
-// Pieces of models for benchmarks. Pure functions.
-#pragma once
+#include "zoo/pieces.h"
 
 #include <algorithm>
 #include <string>
 
-#include "graph/graph.h"
-
 namespace ag {
+namespace {
 
-// The operators that run: no leaves, and nothing that constants alone decide.
-inline bool RunsHere(const Graph& graph, NodeId id) {
+bool RunsHere(const Graph& graph, NodeId id) {
   return !Has(graph.node(id).op, kLeaf) && !graph.is_constant(id);
 }
 
-inline int Operators(const Graph& graph) {
+}  // namespace
+
+int Operators(const Graph& graph) {
   int count = 0;
   for (NodeId id = 0; id < graph.size(); ++id) count += RunsHere(graph, id) ? 1 : 0;
   return count;
 }
 
-// Returns the first `nodes` nodes of the graph (leaves included); values that nothing reads become
-// outputs.
-inline StatusOr<Graph> FirstNodes(const Graph& graph, int nodes) {
+StatusOr<Graph> FirstNodes(const Graph& graph, int nodes) {
   GraphBuilder builder(graph);
   builder.ForgetOutputs();
   const NodeId end = std::min(graph.size(), nodes);
@@ -38,8 +35,7 @@ inline StatusOr<Graph> FirstNodes(const Graph& graph, int nodes) {
   return builder.Build();
 }
 
-// Returns the first nodes that contain `operators` operators that run.
-inline StatusOr<Graph> FirstOperators(const Graph& graph, int operators) {
+StatusOr<Graph> FirstOperators(const Graph& graph, int operators) {
   int nodes = 0;
   for (int found = 0; nodes < graph.size() && found < operators; ++nodes) {
     found += RunsHere(graph, nodes) ? 1 : 0;

@@ -1,0 +1,18 @@
+// Pieces of models, for benchmarks. Pure functions.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace ag {
+
+// Returns the number of operators that run: no leaves, and nothing that constants alone decide.
+int Operators(const Graph& graph);
+
+// Returns the first `nodes` nodes of the graph (leaves included); values that nothing reads become
+// outputs.
+StatusOr<Graph> FirstNodes(const Graph& graph, int nodes);
+
+// Returns the first nodes that contain `operators` operators that run.
+StatusOr<Graph> FirstOperators(const Graph& graph, int operators);
+
+}  // namespace ag
