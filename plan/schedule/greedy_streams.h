@@ -1,17 +1,21 @@
-// Streams by list scheduling. Pure functions.
+// Streams by list scheduling (Graham, "Bounds on multiprocessing timing anomalies", SIAM J. Appl.
+// Math. 1969; by the longest remaining path: Hu, 1961). Pure functions.
 #pragma once
 
 #include <vector>
 
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/contention_model.h"
+#include "plan/schedule/schedule_problem.h"
 
 namespace ag {
 
 // Returns streams by greedy list scheduling: of the ready groups, the one with the longest
-// remaining path goes to the stream where it begins first. Each of the `streams` streams has
+// remaining path goes to the stream where it begins first. Each of the problem's streams has
 // StreamCores. A group that begins beside others has the speed that `contention_model` gives for
 // the groups that run then. Waits are transitively reduced.
+std::vector<Stream> GreedyStreams(const ScheduleProblem& problem);
+// Does the same for MakeScheduleProblem of the arguments.
 std::vector<Stream> GreedyStreams(const Graph& graph, const std::vector<Group>& groups,
                                   const std::vector<double>& group_ns, const DeviceSpec& spec,
                                   int streams, const Contention& contention = {});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 #include "plan/schedule/contention_model.h"
 
@@ -13,7 +14,6 @@ namespace {
 struct Lane {
   size_t next = 0;  // The launch that runs or will begin next.
   bool running = false;
-  double cores = 0;     // That the running group takes.
   double left_ns = 0;   // Remaining time of the running group at full speed.
   double ready_ns = 0;  // The end of the stream's previous launch.
 };
@@ -23,20 +23,17 @@ struct Lane {
 // launch begins and ends once; when nothing runs and no wait can end, streams wait in a cycle.
 class Simulation {
  public:
-  Simulation(const Graph& graph, const std::vector<Group>& groups,
-             const std::vector<Stream>& streams, const std::vector<double>& group_ns,
-             const DeviceSpec& spec, const Contention& contention)
-      : graph_(graph),
-        groups_(groups),
-        streams_(streams),
+  // `shares`: the cores that each launched group takes.
+  Simulation(const std::vector<Stream>& streams, const std::vector<double>& group_ns,
+             std::vector<int> shares, const DeviceSpec& spec, double overlap)
+      : streams_(streams),
         group_ns_(group_ns),
+        shares_(std::move(shares)),
         spec_(spec),
-        contention_(contention),
+        overlap_(overlap),
         lanes_(streams.size()),
-        begin_(groups.size(), 0),
-        end_(groups.size(), -1) {
-    AG_CHECK(group_ns.size() == groups.size());
-  }
+        begin_(group_ns.size(), 0),
+        end_(group_ns.size(), -1) {}
 
   double Run() {
     size_t left = 0;
@@ -76,12 +73,6 @@ class Simulation {
   const Launch& Current(size_t s) const { return streams_[s].launches[lanes_[s].next]; }
   bool HasMore(size_t s) const { return lanes_[s].next < streams_[s].launches.size(); }
 
-  double CoresOf(size_t s) const {
-    const int group = Current(s).group;
-    return ShareOf(graph_, groups_[group], streams_[s].cores, contention_.ActiveCores(group),
-                   spec_);
-  }
-
   // Returns when the waits of the next launch end; infinity while a group that it waits for has not
   // ended.
   double ReadyAt(size_t s) const {
@@ -97,7 +88,6 @@ class Simulation {
     for (size_t s = 0; s < lanes_.size(); ++s) {
       if (lanes_[s].running || !HasMore(s) || ReadyAt(s) > now_) continue;
       lanes_[s].running = true;
-      lanes_[s].cores = CoresOf(s);
       lanes_[s].left_ns = group_ns_[Current(s).group];
       begin_[Current(s).group] = now_;
     }
@@ -106,12 +96,12 @@ class Simulation {
   double Speed() const {
     int running = 0;
     double wanted = 0;
-    for (const Lane& lane : lanes_) {
-      if (!lane.running) continue;
+    for (size_t s = 0; s < lanes_.size(); ++s) {
+      if (!lanes_[s].running) continue;
       ++running;
-      wanted += lane.cores;
+      wanted += shares_[Current(s).group];
     }
-    return SpeedUnderContention(running, wanted, spec_.cores, contention_.overlap);
+    return SpeedUnderContention(running, wanted, spec_.cores, overlap_);
   }
 
   // Returns the time to the next end of a group or of a wait.
@@ -142,36 +132,50 @@ class Simulation {
     return ended;
   }
 
-  const Graph& graph_;
-  const std::vector<Group>& groups_;
   const std::vector<Stream>& streams_;
   const std::vector<double>& group_ns_;
+  const std::vector<int> shares_;
   const DeviceSpec& spec_;
-  const Contention& contention_;
+  const double overlap_;
   std::vector<Lane> lanes_;
   std::vector<double> begin_;
   std::vector<double> end_;  // Negative: not ended.
   double now_ = 0;
 };
 
-}  // namespace
-
-double MakespanNs(const Graph& graph, const std::vector<Group>& groups,
-                  const std::vector<Stream>& streams, const std::vector<double>& group_ns,
-                  const DeviceSpec& spec, const Contention& contention) {
-  return Simulation(graph, groups, streams, group_ns, spec, contention).Run();
+std::vector<int> SharesOf(const Graph& graph, const Plan& plan, const DeviceSpec& spec,
+                          const Contention& contention) {
+  std::vector<int> shares(plan.groups.size());
+  for (const Stream& stream : plan.streams) {
+    for (const Launch& launch : stream.launches) {
+      shares[launch.group] = ShareOf(graph, plan.groups[launch.group], stream.cores,
+                                     contention.ActiveCores(launch.group), spec);
+    }
+  }
+  return shares;
 }
+
+}  // namespace
 
 double MakespanNs(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
                   const DeviceSpec& spec, const Contention& contention) {
-  return MakespanNs(graph, plan.groups, plan.streams, group_ns, spec, contention);
+  AG_CHECK(group_ns.size() == plan.groups.size());
+  return Simulation(plan.streams, group_ns, SharesOf(graph, plan, spec, contention), spec,
+                    contention.overlap)
+      .Run();
+}
+
+double MakespanNs(const ScheduleProblem& problem, const std::vector<Stream>& streams) {
+  return Simulation(streams, problem.ns, problem.shares, problem.spec, problem.overlap).Run();
 }
 
 std::vector<OverlappingPair> OverlappingPairs(const Graph& graph, const Plan& plan,
                                               const std::vector<double>& group_ns,
                                               const DeviceSpec& spec,
                                               const Contention& contention) {
-  Simulation simulation(graph, plan.groups, plan.streams, group_ns, spec, contention);
+  AG_CHECK(group_ns.size() == plan.groups.size());
+  Simulation simulation(plan.streams, group_ns, SharesOf(graph, plan, spec, contention), spec,
+                        contention.overlap);
   if (simulation.Run() == std::numeric_limits<double>::infinity()) return {};
   return simulation.Pairs();
 }

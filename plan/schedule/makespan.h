@@ -5,6 +5,7 @@
 
 #include "plan/plan.h"
 #include "plan/schedule/contention_model.h"
+#include "plan/schedule/schedule_problem.h"
 
 namespace ag {
 
@@ -13,10 +14,8 @@ namespace ag {
 // streams wait for each other in a cycle.
 double MakespanNs(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
                   const DeviceSpec& spec, const Contention& contention = {});
-// Returns the same for groups that are not in a plan yet.
-double MakespanNs(const Graph& graph, const std::vector<Group>& groups,
-                  const std::vector<Stream>& streams, const std::vector<double>& group_ns,
-                  const DeviceSpec& spec, const Contention& contention = {});
+// Returns the same of streams that are in no plan yet. REQUIRES: they launch groups of the problem.
+double MakespanNs(const ScheduleProblem& problem, const std::vector<Stream>& streams);
 
 // Two groups of different streams that overlapped in the simulation, and for how long.
 struct OverlappingPair {

@@ -8,6 +8,7 @@
 #include "plan/schedule/contention_model.h"
 #include "plan/schedule/greedy_streams.h"
 #include "plan/schedule/makespan.h"
+#include "plan/schedule/schedulers.h"
 
 namespace ag {
 namespace {
@@ -51,32 +52,67 @@ StatusOr<GroupsToPlan> ChooseGroups(const PlanRequest& request, GroupTimes& time
   return chosen;
 }
 
-Schedule ScheduleGroups(const PlanRequest& request, GroupsToPlan chosen) {
+// Groups with streams, and who made these.
+struct NamedSchedule {
+  std::string_view scheduler;
+  Schedule schedule;
+};
+
+std::vector<NamedSchedule> ScheduleGroups(const PlanRequest& request, GroupsToPlan chosen,
+                                          size_t plans_max) {
   const auto& [graph, spec, policy, grouping, streams, overlap] = request;
-  if (chosen.narrow) return GreedyWideStreams(graph, *chosen.narrow, chosen.timed, spec, streams);
-  Schedule schedule{.timed = std::move(chosen.timed)};
-  const auto& [groups, times] = schedule.timed;
-  schedule.streams = streams == 1 ? OneStream(graph, groups)
-                                  : GreedyStreams(graph, groups, NsOf(times), spec, streams,
-                                                  ContentionOf(times, overlap));
-  return schedule;
+  if (chosen.narrow) {
+    return {{"greedy", GreedyWideStreams(graph, *chosen.narrow, chosen.timed, spec, streams)}};
+  }
+  const auto& [groups, times] = chosen.timed;
+  std::vector<NamedSchedule> all;
+  if (streams > 1) {
+    std::vector<SimulatedSchedule> ranked = SchedulesOf(MakeScheduleProblem(
+        graph, groups, NsOf(times), spec, streams, ContentionOf(times, overlap)));
+    for (size_t i = 0; i < std::min(plans_max, ranked.size()); ++i) {
+      all.push_back({ranked[i].scheduler, {chosen.timed, std::move(ranked[i].streams)}});
+    }
+  }
+  if (all.empty()) {
+    std::vector<Stream> one = OneStream(graph, groups);
+    all.push_back({Schedulers()[0].name, {std::move(chosen.timed), std::move(one)}});
+  }
+  return all;
 }
 
-StatusOr<TimedPlan> Complete(const PlanRequest& request, GroupsToPlan chosen) {
-  TimedPlan made{.unmeasured = std::move(chosen.unmeasured), .failure = FailureOf(chosen.timed)};
-  if (made.failure.ok() && chosen.narrow) made.failure = FailureOf(*chosen.narrow);
-  Schedule schedule = ScheduleGroups(request, std::move(chosen));
-  made.times = std::move(schedule.timed.times);
-  AG_LET(made.plan, CompletePlan(request.graph, std::move(schedule.timed.groups),
-                                 std::move(schedule.streams), request.spec, request.policy));
-  for (size_t g = 0; g < made.times.size(); ++g) {  // Placement may have made views of groups.
-    if (made.plan.groups[g].pattern == kViewPattern) made.times[g] = {};
+StatusOr<TimedPlan> CompleteOne(const PlanRequest& request, NamedSchedule made,
+                                TimedPlan timed_plan) {
+  timed_plan.scheduler = made.scheduler;
+  auto& [timed, streams] = made.schedule;
+  timed_plan.times = std::move(timed.times);
+  AG_LET(timed_plan.plan, CompletePlan(request.graph, std::move(timed.groups), std::move(streams),
+                                       request.spec, request.policy));
+  for (size_t g = 0; g < timed_plan.times.size();
+       ++g) {  // Placement may have made views of groups.
+    if (timed_plan.plan.groups[g].pattern == kViewPattern) timed_plan.times[g] = {};
   }
-  made.makespan_ns = made.failure.ok()
-                         ? MakespanNs(request.graph, made.plan, NsOf(made.times), request.spec,
-                                      ContentionOf(made.times, request.overlap))
-                         : std::numeric_limits<double>::infinity();
-  return made;
+  timed_plan.makespan_ns =
+      timed_plan.failure.ok()
+          ? MakespanNs(request.graph, timed_plan.plan, NsOf(timed_plan.times), request.spec,
+                       ContentionOf(timed_plan.times, request.overlap))
+          : std::numeric_limits<double>::infinity();
+  return timed_plan;
+}
+
+StatusOr<std::vector<TimedPlan>> Complete(const PlanRequest& request, GroupsToPlan chosen,
+                                          size_t plans_max) {
+  TimedPlan common{.unmeasured = std::move(chosen.unmeasured), .failure = FailureOf(chosen.timed)};
+  if (common.failure.ok() && chosen.narrow) common.failure = FailureOf(*chosen.narrow);
+  std::vector<TimedPlan> plans;
+  Status refusal;  // Of the last schedule, for example: it takes too much memory.
+  for (NamedSchedule& schedule : ScheduleGroups(request, std::move(chosen), plans_max)) {
+    StatusOr<TimedPlan> plan = CompleteOne(request, std::move(schedule), common);
+    if (plan.ok()) plans.push_back(*std::move(plan));
+    if (!plan.ok()) refusal = plan.status();
+  }
+  if (plans.empty()) return refusal;
+  std::ranges::stable_sort(plans, {}, &TimedPlan::makespan_ns);
+  return plans;
 }
 
 // The times of a plan that can be measured no further: an estimate counts kDoubt times. A cover is
@@ -144,14 +180,22 @@ Contention ContentionOf(const std::vector<GroupTime>& times, double overlap) {
   return contention;
 }
 
-StatusOr<TimedPlan> MakeTimedPlan(const PlanRequest& request, GroupTimes& times) {
+StatusOr<std::vector<TimedPlan>> MakeTimedPlans(const PlanRequest& request, GroupTimes& times,
+                                                size_t plans_max) {
+  AG_CHECK(plans_max >= 1);
   AG_LET(GroupsToPlan chosen, ChooseGroups(request, times));
-  return Complete(request, std::move(chosen));
+  return Complete(request, std::move(chosen), plans_max);
+}
+
+StatusOr<TimedPlan> MakeTimedPlan(const PlanRequest& request, GroupTimes& times) {
+  AG_LET(std::vector<TimedPlan> plans, MakeTimedPlans(request, times, 1));
+  return std::move(plans[0]);
 }
 
 StatusOr<TimedPlan> MakeMeasuredPlan(const PlanRequest& request, LearnedTimes& times) {
   AG_LET(GroupsToPlan chosen, ChooseMeasuredGroups(request, times));
-  return Complete(request, std::move(chosen));
+  AG_LET(std::vector<TimedPlan> plans, Complete(request, std::move(chosen), 1));
+  return std::move(plans[0]);
 }
 
 StatusOr<TimedGroups> FormMeasuredGroups(const PlanRequest& request, LearnedTimes& times) {

@@ -2,6 +2,7 @@
 // runtime make every plan here. Pure functions, apart from what the times measure.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "plan/fusion/grouping.h"
@@ -24,6 +25,7 @@ struct PlanRequest {
 
 struct TimedPlan {
   Plan plan;                     // Complete and validated; `environment` stays empty.
+  std::string_view scheduler;    // Who made its streams (plan/schedule/schedulers.h).
   std::vector<GroupTime> times;  // By group; 0 for a view.
   double makespan_ns = 0;        // Simulated; infinity: a group's measurement failed.
   // The groups that were chosen by an estimate: a plan with measured ones may be another.
@@ -31,9 +33,14 @@ struct TimedPlan {
   Status failure;  // Not OK: the measurement of a group that was chosen failed.
 };
 
-// Returns the plan by the answers of `times`. With several streams on a spec that lets a group take
-// all cores, it uses GreedyWideStreams. kUnimplemented: the device lacks an operator. Other errors:
-// those of PlaceTensors.
+// Returns plans by the answers of `times`, at most `plans_max` and at least one, the earliest
+// simulated end first. Of several streams they are the best of SchedulesOf, or one plan on one
+// stream where no scheduler uses more; on a spec that lets a group take all cores there is only
+// that of GreedyWideStreams. kUnimplemented: the device lacks an operator. Other errors: those of
+// PlaceTensors. REQUIRES: plans_max >= 1.
+StatusOr<std::vector<TimedPlan>> MakeTimedPlans(const PlanRequest& request, GroupTimes& times,
+                                                size_t plans_max);
+// Returns the first of them.
 StatusOr<TimedPlan> MakeTimedPlan(const PlanRequest& request, GroupTimes& times);
 
 // Does the same with measured groups: measures the chosen groups and chooses again, until all are
