@@ -1,6 +1,7 @@
 #include "search/candidates.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace ag {
@@ -23,6 +24,66 @@ bool LearnPairs(const Graph& graph, const TimedPlan& plan, const SearchSetting& 
   return changed;
 }
 
+// The plans of one graph on 2 to StreamsMax streams whose simulated end is before a given time.
+class StreamsTrials {
+ public:
+  StreamsTrials(const Graph& graph, const SearchSetting& setting, double below_ns)
+      : graph_(graph), setting_(setting), below_ns_(below_ns) {
+    MakeAll();
+  }
+
+  void MakeAll() {
+    plans_.resize(static_cast<size_t>(std::max(StreamsMax(setting_.request) - 1, 0)));
+    for (size_t i = 0; i < plans_.size(); ++i) Make(i);
+  }
+
+  // Makes the plans on as many streams as `plan` was made for. REQUIRES: `plan` is in Ranked().
+  void MakeAgain(const TimedPlan& plan) {
+    for (size_t i = 0; i < plans_.size(); ++i) {
+      const auto is_it = [&](const TimedPlan& other) { return &other == &plan; };
+      if (std::ranges::any_of(plans_[i], is_it)) return Make(i);
+    }
+  }
+
+  // Returns all plans, the earliest simulated end first, of equal ones the fewest streams.
+  std::vector<const TimedPlan*> Ranked() const {
+    std::vector<const TimedPlan*> ranked;
+    for (const std::vector<TimedPlan>& plans : plans_) {
+      for (const TimedPlan& plan : plans) ranked.push_back(&plan);
+    }
+    std::ranges::stable_sort(ranked, {}, &TimedPlan::makespan_ns);
+    return ranked;
+  }
+
+  std::vector<PlanCandidate> Best() const {
+    std::vector<PlanCandidate> best;
+    const std::vector<const TimedPlan*> ranked = Ranked();
+    for (const TimedPlan* plan : ranked) {
+      const TimedPlan& first = *ranked.front();
+      const bool is_rival = plan->scheduler != first.scheduler && plan->unmeasured.empty() &&
+                            plan->makespan_ns <= kCloseSchedule * first.makespan_ns;
+      if (plan == &first || is_rival) best.push_back(CandidateOf(graph_, setting_, *plan));
+      if (best.size() == kStreamsPlansMax) break;
+    }
+    return best;
+  }
+
+ private:
+  void Make(size_t i) {
+    const PlanRequest request =
+        setting_.For(graph_, {.mixed_layouts = true}, static_cast<int>(i) + 2);
+    StatusOr<std::vector<TimedPlan>> made =
+        MakeTimedPlans(request, setting_.times, kStreamsPlansMax);
+    plans_[i] = made.ok() ? *std::move(made) : std::vector<TimedPlan>();
+    std::erase_if(plans_[i], [&](const TimedPlan& plan) { return plan.makespan_ns >= below_ns_; });
+  }
+
+  const Graph& graph_;
+  const SearchSetting& setting_;
+  const double below_ns_;
+  std::vector<std::vector<TimedPlan>> plans_;  // Entry i: on i + 2 streams.
+};
+
 }  // namespace
 
 StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSetting& setting,
@@ -42,45 +103,34 @@ StatusOr<PlanCandidate> MakeGuessedPlan(const Graph& graph, const SearchSetting&
   return CandidateOf(graph, setting, std::move(made));
 }
 
-std::optional<PlanCandidate> MakeStreamsPlan(const Graph& graph, const SearchSetting& setting,
-                                             double below_ns) {
+std::vector<PlanCandidate> MakeStreamsPlans(const Graph& graph, const SearchSetting& setting,
+                                            double below_ns) {
+  StreamsTrials trials(graph, setting, below_ns);
+  const int turns_max = kCoverTurnsMax * (StreamsMax(setting.request) - 1);
   // Uses estimates first, then measures the leader's groups until the leader has only measured
   // groups.
-  std::vector<std::optional<TimedPlan>> trials;  // Entry i: i + 2 streams.
-  const auto attempt = [&](int streams) -> std::optional<TimedPlan> {
-    StatusOr<TimedPlan> trial =
-        MakeTimedPlan(setting.For(graph, {.mixed_layouts = true}, streams), setting.times);
-    if (!trial.ok() || trial->makespan_ns >= below_ns) return std::nullopt;
-    return *std::move(trial);
-  };
-  for (int n = 2; n <= StreamsMax(setting.request); ++n) trials.push_back(attempt(n));
-  const auto makespan = [](const std::optional<TimedPlan>& trial) {
-    return trial ? trial->makespan_ns : kNoTimeNs;
-  };
-  const int turns_max = kCoverTurnsMax * static_cast<int>(trials.size());
-  for (int turn = 0;; ++turn) {
-    const auto leader = std::ranges::min_element(trials, {}, makespan);
-    if (leader == trials.end() || !*leader) return std::nullopt;
-    const std::vector<GroupProblem>& unmeasured = (*leader)->unmeasured;
-    if (unmeasured.empty() || turn >= turns_max || setting.times.Exhausted()) {
-      if (!LearnPairs(graph, **leader, setting)) {
-        return CandidateOf(graph, setting, *std::move(*leader));
-      }
-      for (size_t i = 0; i < trials.size(); ++i) trials[i] = attempt(static_cast<int>(i) + 2);
-      continue;
+  for (int turn = 0; !trials.Ranked().empty(); ++turn) {
+    const TimedPlan& leader = *trials.Ranked().front();
+    const bool may_measure = turn < turns_max && !setting.times.Exhausted();
+    if (!leader.unmeasured.empty() && may_measure) {
+      for (const GroupProblem& problem : leader.unmeasured) setting.times.Want(problem);
+      setting.times.MeasureWanted();
+      trials.MakeAgain(leader);
+    } else if (LearnPairs(graph, leader, setting)) {
+      trials.MakeAll();
+    } else {
+      break;
     }
-    for (const GroupProblem& problem : unmeasured) setting.times.Want(problem);
-    setting.times.MeasureWanted();
-    *leader = attempt(2 + static_cast<int>(leader - trials.begin()));
   }
+  return trials.Best();
 }
 
 StatusOr<std::vector<PlanCandidate>> MakePlans(const Graph& graph, const SearchSetting& setting) {
   std::vector<PlanCandidate> plans;
   AG_LET(PlanCandidate one, MakeOneStreamPlan(graph, setting));
   plans.push_back(std::move(one));
-  auto streams = MakeStreamsPlan(graph, setting, plans[0].makespan_ns);
-  if (streams) plans.push_back(*std::move(streams));
+  std::ranges::move(MakeStreamsPlans(graph, setting, plans[0].makespan_ns),
+                    std::back_inserter(plans));
   return plans;
 }
 

@@ -1,9 +1,8 @@
 // Plans of one graph that are worth a measurement as a whole: always one on one stream, and the
-// best greedy schedule on several streams when its simulation ends before one stream's. One thread
-// at a time.
+// best schedules on several streams whose simulation ends before one stream's. One thread at a
+// time.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "search/rewrite_trail.h"
@@ -34,14 +33,20 @@ StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSettin
 // each kernel. `makespan_ns` is an estimate.
 StatusOr<PlanCandidate> MakeGuessedPlan(const Graph& graph, const SearchSetting& setting);
 
-// Returns the greedy plan on 2 to streams_max streams with the earliest simulated end. Its groups
-// are measured on the cores of one stream (and on all cores, where the spec lets a group take
-// them), and setting.pairs times pairs of them. Nothing: the spec or the options allow one stream
-// only, or no such plan ends before `below_ns`.
-std::optional<PlanCandidate> MakeStreamsPlan(const Graph& graph, const SearchSetting& setting,
-                                             double below_ns);
+// The most plans of one graph on several streams, and by how much longer the second one may take in
+// the simulation. A simulation does not tell schedules that are close.
+inline constexpr size_t kStreamsPlansMax = 2;
+inline constexpr double kCloseSchedule = 1.1;
 
-// Returns the plan on one stream, then the plan on several streams if there is one.
+// Returns the plan on 2 to streams_max streams with the earliest simulated end, of all schedulers
+// (plan/schedule/schedulers.h), and the best one of another scheduler if it is close. Their groups
+// are measured on the cores of one stream (and on all cores, where the spec lets a group take
+// them), and setting.pairs times pairs of them. Empty: the spec or the options allow one stream
+// only, or no such plan ends before `below_ns`.
+std::vector<PlanCandidate> MakeStreamsPlans(const Graph& graph, const SearchSetting& setting,
+                                            double below_ns);
+
+// Returns the plan on one stream, then the plans on several streams.
 StatusOr<std::vector<PlanCandidate>> MakePlans(const Graph& graph, const SearchSetting& setting);
 
 // Returns the number of streams with launches.

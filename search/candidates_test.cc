@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "plan/format/plan_codec.h"
 #include "plan/format/plan_validate.h"
 #include "search/testing/test_search.h"
 
@@ -28,11 +29,23 @@ input x f32[64,64]
 output "y" = neg(abs(neg(abs(x))))
 )";
 
+constexpr std::string_view kUnevenBranches = R"(
+input x f32[64,64]
+a = exp(x)
+output "y" = add(relu(neg(a)), tanh(abs(sin(cos(a)))))
+)";
+
 class CandidatesTest : public testing::Test {
  protected:
   StatusOr<std::vector<PlanCandidate>> Plans(std::string_view graph, SearchOptions options = {}) {
     request_ = {.input = TestGraph(graph), .spec = spec_, .environment = "e", .options = options};
     return MakePlans(request_.input, TestSearch(request_, rules_, measurer_, clock_).setting);
+  }
+
+  // A group of 64 x 64 elements is one block, and takes as long on any stream.
+  void TakeOneCorePerGroup() {
+    spec_.block_outputs = 64 * 64;
+    measurer_ = FakeMeasurer(spec_);
   }
 
   DeviceSpec spec_ = TestSpec(/*streams_max=*/4);
@@ -103,6 +116,31 @@ TEST_F(CandidatesTest, AChainStaysOnOneStream) {
   const auto plans = Plans(kChain);
   ASSERT_TRUE(plans.ok()) << Message(plans.status());
   EXPECT_THAT(*plans, SizeIs(1));
+}
+
+// Greedy keeps the longer branch on the stream of Exp, Opara's streams the first one: the longer
+// one then begins an event of 100 ns later.
+TEST_F(CandidatesTest, TheBestPlanOfAnotherSchedulerIsMeasuredWhenItIsClose) {
+  TakeOneCorePerGroup();
+  measurer_.group_ns = [](const GroupProblem&) { return 1e5; };
+  const auto plans = Plans(kUnevenBranches);
+  ASSERT_TRUE(plans.ok()) << Message(plans.status());
+  ASSERT_THAT(*plans, SizeIs(3));
+  EXPECT_NE(EncodePlan((*plans)[1].plan), EncodePlan((*plans)[2].plan));
+  EXPECT_LE((*plans)[1].makespan_ns, (*plans)[2].makespan_ns);
+  EXPECT_LE((*plans)[2].makespan_ns, kCloseSchedule * (*plans)[1].makespan_ns);
+  for (const PlanCandidate& plan : *plans) {
+    EXPECT_TRUE(ValidatePlan(request_.input, plan.plan, spec_).ok());
+  }
+}
+
+TEST_F(CandidatesTest, APlanThatIsNotCloseIsNotMeasured) {
+  TakeOneCorePerGroup();
+  measurer_.group_ns = [](const GroupProblem&) { return 120.0; };  // 720 and 820 ns.
+  const auto plans = Plans(kUnevenBranches);
+  ASSERT_TRUE(plans.ok()) << Message(plans.status());
+  ASSERT_THAT(*plans, SizeIs(2));
+  EXPECT_DOUBLE_EQ((*plans)[1].makespan_ns, 720);
 }
 
 TEST_F(CandidatesTest, TheOptionsMayForbidStreams) {

@@ -7,6 +7,7 @@
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/greedy_streams.h"
 #include "plan/schedule/makespan.h"
+#include "plan/schedule/schedule_problem.h"
 
 namespace ag {
 
@@ -22,11 +23,10 @@ double NsOfGroups(const Graph& graph, const TimedGroups& timed, const SearchSett
   const double one_stream_ns = std::accumulate(ns.begin(), ns.end(), 0.0);
   const int streams = StreamsMax(request);
   if (streams < 2) return one_stream_ns;
-  const Contention contention = ContentionOf(timed.times, setting.pairs.overlap());
-  const std::vector<Stream> schedule =
-      GreedyStreams(graph, timed.groups, ns, request.spec, streams, contention);
-  return std::min(one_stream_ns,
-                  MakespanNs(graph, timed.groups, schedule, ns, request.spec, contention));
+  const ScheduleProblem problem =
+      MakeScheduleProblem(graph, timed.groups, ns, request.spec, streams,
+                          ContentionOf(timed.times, setting.pairs.overlap()));
+  return std::min(one_stream_ns, MakespanNs(problem, GreedyStreams(problem)));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "search/search.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -233,8 +234,8 @@ void PlanSearch::RefineInput() {
 // Times the input, together with a plan of its graph on several streams and, where no layout was
 // chosen, the plan that a session guesses.
 Status PlanSearch::MeasureInput() {
-  std::optional<PlanCandidate> streams =
-      MakeStreamsPlan(request_.input, setting_, input_.makespan_ns);
+  std::vector<PlanCandidate> streams =
+      MakeStreamsPlans(request_.input, setting_, input_.makespan_ns);
   input_groups_ = times_.asked();
   times_.BeginStage();
   std::vector<PlanCandidate> others;
@@ -243,7 +244,7 @@ Status PlanSearch::MeasureInput() {
     const bool is_new = guessed.ok() && EncodePlan(guessed->plan) != EncodePlan(input_.plan);
     if (is_new) others.push_back(*std::move(guessed));
   }
-  if (streams) others.push_back(*std::move(streams));
+  std::ranges::move(streams, std::back_inserter(others));
   std::vector<const PlanCandidate*> candidates;
   for (const PlanCandidate& other : others) candidates.push_back(&other);
   run_.Report("measuring plans");

@@ -80,23 +80,20 @@ std::vector<NamedSchedule> ScheduleGroups(const PlanRequest& request, GroupsToPl
   return all;
 }
 
-StatusOr<TimedPlan> CompleteOne(const PlanRequest& request, NamedSchedule made,
-                                TimedPlan timed_plan) {
-  timed_plan.scheduler = made.scheduler;
-  auto& [timed, streams] = made.schedule;
-  timed_plan.times = std::move(timed.times);
-  AG_LET(timed_plan.plan, CompletePlan(request.graph, std::move(timed.groups), std::move(streams),
-                                       request.spec, request.policy));
-  for (size_t g = 0; g < timed_plan.times.size();
-       ++g) {  // Placement may have made views of groups.
-    if (timed_plan.plan.groups[g].pattern == kViewPattern) timed_plan.times[g] = {};
+// Returns `made`, which has what all plans of these groups share, with the plan of one schedule.
+StatusOr<TimedPlan> CompleteOne(const PlanRequest& request, NamedSchedule named, TimedPlan made) {
+  made.scheduler = named.scheduler;
+  made.times = std::move(named.schedule.timed.times);
+  AG_LET(made.plan, CompletePlan(request.graph, std::move(named.schedule.timed.groups),
+                                 std::move(named.schedule.streams), request.spec, request.policy));
+  for (size_t g = 0; g < made.times.size(); ++g) {  // Placement may have made views of groups.
+    if (made.plan.groups[g].pattern == kViewPattern) made.times[g] = {};
   }
-  timed_plan.makespan_ns =
-      timed_plan.failure.ok()
-          ? MakespanNs(request.graph, timed_plan.plan, NsOf(timed_plan.times), request.spec,
-                       ContentionOf(timed_plan.times, request.overlap))
-          : std::numeric_limits<double>::infinity();
-  return timed_plan;
+  made.makespan_ns = made.failure.ok()
+                         ? MakespanNs(request.graph, made.plan, NsOf(made.times), request.spec,
+                                      ContentionOf(made.times, request.overlap))
+                         : std::numeric_limits<double>::infinity();
+  return made;
 }
 
 StatusOr<std::vector<TimedPlan>> Complete(const PlanRequest& request, GroupsToPlan chosen,
@@ -107,8 +104,11 @@ StatusOr<std::vector<TimedPlan>> Complete(const PlanRequest& request, GroupsToPl
   Status refusal;  // Of the last schedule, for example: it takes too much memory.
   for (NamedSchedule& schedule : ScheduleGroups(request, std::move(chosen), plans_max)) {
     StatusOr<TimedPlan> plan = CompleteOne(request, std::move(schedule), common);
-    if (plan.ok()) plans.push_back(*std::move(plan));
-    if (!plan.ok()) refusal = plan.status();
+    if (!plan.ok()) {
+      refusal = plan.status();
+      continue;
+    }
+    plans.push_back(*std::move(plan));
   }
   if (plans.empty()) return refusal;
   std::ranges::stable_sort(plans, {}, &TimedPlan::makespan_ns);
