@@ -12,6 +12,11 @@ namespace ag {
 // Returns the end of the last launch in a simulation with the spec's streams, events and cores. All
 // groups that run beside each other have the same slower speed (SpeedUnderContention). Infinity:
 // streams wait for each other in a cycle.
+//
+// It grows with the time of each group as long as no group slows another one down. With contention
+// a longer group may end the plan earlier, because others then run beside other ones. What holds:
+// it is no less than without contention, and no more than the sum of all groups' times and an event
+// for each launch that waits.
 double MakespanNs(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
                   const DeviceSpec& spec, const Contention& contention = {});
 // Returns the same of streams that are in no plan yet. REQUIRES: they launch groups of the problem.
