@@ -48,8 +48,8 @@ TEST(AttentionSearch, ThePriceLeadsToOneProductOfAllHeads) {
   EXPECT_GT(result->timing.speedup, 1.15);
   std::vector<std::string> rules;
   for (const AppliedRewrite& rewrite : result->rewrites) rules.push_back(rewrite.rule);
-  EXPECT_THAT(rules, testing::ElementsAre("matmul-add-merge-siblings", "reshape-out-of-split",
-                                          "transpose-out-of-split"));
+  EXPECT_THAT(rules, testing::IsSupersetOf({"matmul-add-merge-siblings", "reshape-out-of-split",
+                                            "transpose-out-of-split"}));
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "rules/match/rule_clean_up.h"
-
 namespace ag {
 namespace {
 
@@ -22,7 +20,8 @@ Backtracking::Backtracking(const SearchSetting& setting, RewriteTrail& trail)
     : setting_(setting),
       limits_(setting.request.options.limits),
       trail_(trail),
-      graphs_(setting.rules) {}
+      graphs_(setting.rules),
+      best_(limits_.candidates_max) {}
 
 // Always: seen_ has the structure of every graph met so far, so each is scored as a child once. An
 // entry of queue_ with a step is settled. best_ns_ is the least settled estimate; it only
@@ -40,7 +39,7 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
   best_ns_ = root.estimate_ns;
   const StructureHash hash = HashOfStructure(root.graph);
   seen_.insert(hash);
-  queue_.emplace(Key{root.estimate_ns, hash},
+  queue_.emplace(GraphKey{root.estimate_ns, hash},
                  Entry{.graph = graphs_.AddRoot(root.graph), .step = root.step});
   while (true) {
     SettleFront();
@@ -63,7 +62,7 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
     }
     Visit(front.mapped(), *std::move(node));
   }
-  return TakeBest();
+  return best_.Take(setting_.rules);
 }
 
 // Returns the limit that also ends an expansion that has begun. The limit on expansions holds only
@@ -107,7 +106,8 @@ bool Backtracking::IsWanted(int parent, int64_t serial) const {
 }
 
 // Returns the node for a graph of the queue; nothing: the graph is not expanded.
-std::optional<Backtracking::Expanded> Backtracking::NodeOf(const Key& key, const Entry& entry) {
+std::optional<Backtracking::Expanded> Backtracking::NodeOf(const GraphKey& key,
+                                                           const Entry& entry) {
   Expanded node{.graph = entry.graph, .step = entry.step, .estimate_ns = key.first};
   node.goal_ns = key.first;
   if (entry.parent >= 0) {
@@ -224,30 +224,17 @@ bool Backtracking::IsNear(const Expanded& node, int i, const Site& site) const {
 
 void Backtracking::FollowAll(int parent, const std::vector<int>& sites) {
   const std::shared_ptr<const MatchSet> matches = Matches(expanded_[parent]);
-  ChildGraphs children = graphs_.Children(
-      expanded_[parent].graph, kGrowthMax * setting_.request.input.size() + kGrowthSlack);
+  ChildGraphs children = graphs_.Children(expanded_[parent].graph, NodesMax(setting_.request));
   for (const int site : sites) {
     if (GraphLimitReached() != StopReason::kNone) return;
     Rewrite rewrite = matches->At(matches->sites()[site]);
-    StatusOr<ChildGraph> child = MakeChild(rewrite, &children);
+    StatusOr<ChildGraph> child = MakeNewChild(rewrite, &children, &seen_);
     if (child.ok()) {
       AddChild(parent, expanded_[parent].serials[site], std::move(rewrite), *std::move(child));
-    } else if (child.status().code() == StatusCode::kInternal) {
-      setting_.run.Warn(fmt::format("rule {}: {}", rewrite.rule->name, Message(child.status())));
+    } else {
+      setting_.run.WarnOfRule(*rewrite.rule, child.status());
     }
   }
-}
-
-// Returns the cleaned-up graph after `rewrite`. kAlreadyExists: its structure was seen before.
-// Mostly the hash tells this before the graph is made, so commuting rewrites cost only a hash in
-// all orders but the first.
-StatusOr<ChildGraph> Backtracking::MakeChild(const Rewrite& rewrite, ChildGraphs* children) {
-  const auto seen = [] { return Err(StatusCode::kAlreadyExists, "graph: seen before"); };
-  AG_LET(const StructureHash hash, children->Try(rewrite));
-  if (!seen_.insert(hash).second) return seen();
-  AG_LET(ChildGraph child, children->Make());
-  if (child.hash != hash && !seen_.insert(child.hash).second) return seen();
-  return child;
 }
 
 void Backtracking::AddChild(int parent, int64_t serial, Rewrite rewrite, ChildGraph child) {
@@ -261,7 +248,7 @@ void Backtracking::AddChild(int parent, int64_t serial, Rewrite rewrite, ChildGr
   if (!has_estimate || ns >= BoundNs()) return;
   Entry entry{.parent = parent, .rewrite = rewrite, .serial = serial};
   const Graph graph = child.graph;
-  const Key key{ns, child.hash};
+  const GraphKey key{ns, child.hash};
   entry.graph = graphs_.Add(expanded_[parent].graph, std::move(rewrite), std::move(child));
   if (IsMeasured(scored->timed)) {
     Settle(graph, key, entry);
@@ -279,7 +266,7 @@ void Backtracking::SettleFront() {
   for (auto front = TakeUnsettledFront(); !front.empty(); front = TakeUnsettledFront()) {
     const bool is_exhausted = setting_.times.Exhausted();
     const int settled_before = settled_;
-    std::vector<std::pair<Key, Entry>> estimated;
+    std::vector<std::pair<GraphKey, Entry>> estimated;
     const int64_t version = setting_.times.version();
     for (auto& [key, entry] : front) {
       if (is_exhausted && entry.version == version && entry.turns < kCoverTurnsMax) {
@@ -290,7 +277,7 @@ void Backtracking::SettleFront() {
       const Graph graph = graphs_.Get(entry.graph);
       const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting_);
       if (!scored.ok() || !scored->failure.ok() || scored->estimate_ns >= BoundNs()) continue;
-      const Key now{scored->estimate_ns, key.second};
+      const GraphKey now{scored->estimate_ns, key.second};
       entry.version = version;
       if (IsMeasured(scored->timed) || entry.turns == kCoverTurnsMax) {
         Settle(graph, now, entry);
@@ -312,7 +299,8 @@ void Backtracking::SettleFront() {
   }
 }
 
-void Backtracking::SettleEstimated(const std::vector<std::pair<Key, Entry>>& estimated, bool wait) {
+void Backtracking::SettleEstimated(const std::vector<std::pair<GraphKey, Entry>>& estimated,
+                                   bool wait) {
   for (const auto& [key, entry] : estimated) {
     if (wait) {
       queue_.emplace(key, entry);
@@ -323,8 +311,8 @@ void Backtracking::SettleEstimated(const std::vector<std::pair<Key, Entry>>& est
   }
 }
 
-std::vector<std::pair<Backtracking::Key, Backtracking::Entry>> Backtracking::TakeUnsettledFront() {
-  std::vector<std::pair<Key, Entry>> front;
+std::vector<std::pair<GraphKey, Backtracking::Entry>> Backtracking::TakeUnsettledFront() {
+  std::vector<std::pair<GraphKey, Entry>> front;
   size_t place = 0;
   for (auto it = queue_.begin(); it != queue_.end() && place < kLookAhead; ++place) {
     if (it->first.first >= BoundNs()) break;
@@ -336,7 +324,7 @@ std::vector<std::pair<Backtracking::Key, Backtracking::Entry>> Backtracking::Tak
 }
 
 // Puts a graph with a final estimate into the queue and among the best.
-void Backtracking::Settle(const Graph& graph, const Key& key, Entry entry) {
+void Backtracking::Settle(const Graph& graph, const GraphKey& key, Entry entry) {
   const Expanded& parent = expanded_[entry.parent];
   // A parent that needs a failed group has no estimate, so there is no gain.
   const bool has_gain = parent.estimate_ns < kNoTimeNs;
@@ -350,25 +338,8 @@ void Backtracking::Settle(const Graph& graph, const Key& key, Entry entry) {
   queue_.emplace(key, entry);
 }
 
-void Backtracking::Offer(const Graph& graph, const Key& key, int step) {
-  if (skip_->contains(key.second)) return;
-  best_.emplace(key, RankedGraph{graph, key.first, step});
-  if (best_.size() > static_cast<size_t>(std::max(limits_.candidates_max, 0))) {
-    best_.erase(std::prev(best_.end()));
-  }
-}
-
-// Returns the best graphs, cleaned up. In the search, commutative operands have the order of the
-// parent's; outside they have one fixed order.
-std::vector<RankedGraph> Backtracking::TakeBest() {
-  std::vector<RankedGraph> best;
-  for (auto& [key, ranked] : best_) {
-    StatusOr<Graph> clean = CleanUp(ranked.graph, setting_.rules);
-    AG_CHECK(clean.ok());  // It succeeded when this graph was made.
-    ranked.graph = *std::move(clean);
-    best.push_back(std::move(ranked));
-  }
-  return best;
+void Backtracking::Offer(const Graph& graph, const GraphKey& key, int step) {
+  if (!skip_->contains(key.second)) best_.Offer(graph, key, step);
 }
 
 }  // namespace ag

@@ -24,17 +24,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "search/best_graphs.h"
 #include "search/derived_graphs.h"
-#include "search/rewrite_trail.h"
 #include "search/scored_graph.h"
 
 namespace ag {
-
-struct RankedGraph {
-  Graph graph;
-  double estimate_ns = 0;           // kNoTimeNs: it needs a group whose measurement failed.
-  int step = RewriteTrail::kInput;  // The graph's step in the trail.
-};
 
 class Backtracking {
  public:
@@ -45,6 +39,9 @@ class Backtracking {
   // factor; the slack is for tiny graphs).
   static constexpr int kGrowthMax = 2;
   static constexpr int kGrowthSlack = 16;
+  static int NodesMax(const SearchRequest& request) {
+    return kGrowthMax * request.input.size() + kGrowthSlack;
+  }
 
   // Both must outlive it. One object serves one Run.
   Backtracking(const SearchSetting& setting, RewriteTrail& trail);
@@ -68,7 +65,6 @@ class Backtracking {
     int turns = 0;        // Number of times its groups were measured.
     int64_t version = 0;  // LearnedTimes::version() when it was scored.
   };
-  using Key = std::pair<double, StructureHash>;  // Estimate, then hash: one total order.
 
   // An expanded graph, with the facts that decide which of its children to follow.
   struct Expanded {
@@ -94,7 +90,7 @@ class Backtracking {
   bool HasGain() const;
   int GraphsWithoutGain() const { return setting_.run.counts.graphs - graphs_at_gain_; }
   void TakeLater();
-  std::optional<Expanded> NodeOf(const Key& key, const Entry& entry);
+  std::optional<Expanded> NodeOf(const GraphKey& key, const Entry& entry);
   void Visit(const Entry& entry, Expanded node);
   bool IsWanted(int parent, int64_t serial) const;
   bool IsNear(const Expanded& node, int i, const Site& site) const;
@@ -104,14 +100,12 @@ class Backtracking {
   void Expand(int id);
   void FollowAll(int parent, const std::vector<int>& sites);
   void FollowOthers(int parent);
-  StatusOr<ChildGraph> MakeChild(const Rewrite& rewrite, ChildGraphs* children);
   void AddChild(int parent, int64_t serial, Rewrite rewrite, ChildGraph child);
   void SettleFront();
-  void SettleEstimated(const std::vector<std::pair<Key, Entry>>& estimated, bool wait);
-  std::vector<std::pair<Key, Entry>> TakeUnsettledFront();
-  void Settle(const Graph& graph, const Key& key, Entry entry);
-  void Offer(const Graph& graph, const Key& key, int step);
-  std::vector<RankedGraph> TakeBest();
+  void SettleEstimated(const std::vector<std::pair<GraphKey, Entry>>& estimated, bool wait);
+  std::vector<std::pair<GraphKey, Entry>> TakeUnsettledFront();
+  void Settle(const Graph& graph, const GraphKey& key, Entry entry);
+  void Offer(const Graph& graph, const GraphKey& key, int step);
   double BoundNs() const { return setting_.request.options.beta * best_ns_; }
 
   const SearchSetting& setting_;
@@ -123,9 +117,9 @@ class Backtracking {
   double best_ns_ = 0;  // Least settled estimate.
   int settled_ = 0;     // Number of settled graphs.
   DerivedGraphs graphs_;
-  std::map<Key, Entry> queue_;
+  std::map<GraphKey, Entry> queue_;
   absl::flat_hash_set<StructureHash> seen_;  // Also of dropped graphs.
-  std::map<Key, RankedGraph> best_;
+  BestGraphs best_;
   std::vector<Expanded> expanded_;
   int graphs_at_gain_ = 0;  // Graphs scored when best_node_ changed or a later gain was taken.
   int best_node_ = -1;      // The least estimate in expanded_; -1: none.

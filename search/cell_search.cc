@@ -71,7 +71,7 @@ void CellSearch::FindForms() {
 void CellSearch::Solve(Form* form) {
   if (run_.Over() || run_.counts.graphs >= request_.options.limits.graphs_total_max) return;
   request_.input = form->graph;
-  form->results = SearchPart(setting_).results;
+  form->results = SearchPart(setting_, kFormBeamMax).results;
 }
 
 // Takes the first of the form's results that makes the whole graph's estimate less.

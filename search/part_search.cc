@@ -1,15 +1,23 @@
 #include "search/part_search.h"
 
+#include "search/beam_search.h"
+
 namespace ag {
 
-PartSearch SearchPart(const SearchSetting& setting) {
+PartSearch SearchPart(const SearchSetting& setting, int beam_graphs_max) {
   const Graph& part = setting.request.input;
   ++setting.run.counts.graphs;
   if (!FormMeasuredGroups(setting.For(part), setting.times).ok()) return {};
   PartSearch found{.estimate_ns = EstimateNs(part, setting)};
   RewriteTrail trail;
+  const RankedGraph root = {part, found.estimate_ns};
   Backtracking backtracking(setting, trail);
-  for (const RankedGraph& graph : backtracking.Run({part, found.estimate_ns}, {})) {
+  std::vector<RankedGraph> graphs = backtracking.Run(root, {});
+  if (beam_graphs_max > 0) {
+    graphs = BestOf(std::move(graphs), BeamSearch(setting, trail).Run({root}, {}, beam_graphs_max),
+                    setting.request.options.limits.candidates_max);
+  }
+  for (const RankedGraph& graph : graphs) {
     if (!IsGain(graph.estimate_ns, found.estimate_ns)) break;
     found.results.push_back({trail.Steps(graph.step), graph.estimate_ns});
   }

@@ -21,9 +21,10 @@ struct PartSearch {
 };
 
 // Returns what makes the estimate of setting.request.input, a cleaned-up part, less: the best
-// first, at most limits.candidates_max. Measures its groups. It counts as one graph scored, beside
-// those that backtracking scores.
-PartSearch SearchPart(const SearchSetting& setting);
+// first, at most limits.candidates_max: by backtracking, then by a beam that scores at most
+// `beam_graphs_max` graphs. Measures its groups. It counts as one graph scored, beside those that
+// they score.
+PartSearch SearchPart(const SearchSetting& setting, int beam_graphs_max = 0);
 
 // Adds the steps of `replay` to the trail behind `whole`, whose graph becomes the replay's.
 // `begins_round`: the first step follows a clean-up of the graph as a whole.

@@ -11,6 +11,7 @@
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/close_layouts.h"
 #include "search/backtracking.h"
+#include "search/beam_search.h"
 #include "search/cell_search.h"
 #include "search/finalists.h"
 #include "search/region_search.h"
@@ -343,18 +344,30 @@ void PlanSearch::KeepWhatFits(std::vector<PlanCandidate>* plans) {
 }
 
 void PlanSearch::SearchFrom(const RankedGraph& root) {
-  const auto search = [&](auto strategy) {
-    const std::vector<RankedGraph> graphs = strategy.Run(root, measured_graphs_);
-    if (strategy.stop() != StopReason::kNone) stop_ = strategy.stop();
-    if (!run_.Cancelled()) TryGraphs(graphs);
-  };
+  const SearchLimits& limits = request_.options.limits;
   const SearchMethod method = request_.options.method;
   const bool is_paper = method == SearchMethod::kPaper || method == SearchMethod::kPaperWithoutDp;
+  std::vector<RankedGraph> graphs;
+  const auto search = [&](auto strategy) {
+    graphs = strategy.Run(root, measured_graphs_);
+    if (strategy.stop() != StopReason::kNone) stop_ = strategy.stop();
+    return strategy.stop();
+  };
   if (is_paper) {
     search(RegionSearch(setting_, trail_));
   } else {
-    search(Backtracking(setting_, trail_));
+    const int end = run_.counts.graphs + limits.graphs_max;
+    const bool has_ended = search(Backtracking(setting_, trail_)) == StopReason::kNone;
+    if (has_ended && run_.counts.graphs < end) {
+      BeamSearch beam(setting_, trail_);
+      std::vector<RankedGraph> roots = {root};
+      if (run_.counts.rounds == 1) roots.push_back(input_graph_);
+      graphs =
+          BestOf(std::move(graphs), beam.Run(roots, measured_graphs_, end - run_.counts.graphs),
+                 limits.candidates_max);
+    }
   }
+  if (!run_.Cancelled()) TryGraphs(graphs);
 }
 
 // Measures the graphs' plans, beside the input, and adds what is not slower than the best to the

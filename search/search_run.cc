@@ -54,6 +54,12 @@ void SearchRun::Report(std::string_view stage) {
                         .best_speedup = best_speedup_});
 }
 
+void SearchRun::WarnOfRule(const Rule& rule, const Status& status) {
+  if (status.code() == StatusCode::kInternal) {
+    Warn(fmt::format("rule {}: {}", rule.name, Message(status)));
+  }
+}
+
 void SearchRun::Warn(std::string warning) {
   if (std::ranges::find(warnings_, warning) == warnings_.end()) {
     warnings_.push_back(std::move(warning));

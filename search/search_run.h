@@ -54,6 +54,8 @@ class SearchRun {
 
   // Adds a warning, unless it is there already.
   void Warn(std::string warning);
+  // Adds one if `status`, of a child that the rule did not make, is a bug of the rule: kInternal.
+  void WarnOfRule(const Rule& rule, const Status& status);
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   SearchCounts counts;

@@ -382,8 +382,8 @@ TEST_F(SearchTest, CancelledAtAnyPointTheAnswerIsSound) {
     const auto result = Find(request);
     ASSERT_TRUE(result.ok()) << n << ": " << Message(result.status());
     ExpectSound(request, *result);
-    EXPECT_THAT(result->stop_reason, AnyOf(StopReason::kCancelled, StopReason::kNone)) << n;
-    if (result->stop_reason == StopReason::kNone) break;
+    EXPECT_THAT(result->stop_reason, AnyOf(StopReason::kCancelled, StopReason::kRounds)) << n;
+    if (result->stop_reason == StopReason::kRounds) break;
   }
 }
 
@@ -420,7 +420,7 @@ TEST_P(ReplayTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
   std::set<int> refined;
   // Ticks in which nothing can be refined, and ticks in which the input or all finalists can.
   for (const Nanos tick : {Nanos{1}, Nanos{20'000'000}}) {
-    for (int64_t ticks = 1; ticks <= 120; ++ticks) {
+    for (int64_t ticks = 1; ticks <= 1000; ticks += 1 + ticks / 30) {
       request.options.limits = {.candidates_max = 2, .time_max = ticks * tick};
       TickingClock clock(tick);
       const auto timed = FindPlan(request, measurer_, clock);
@@ -438,7 +438,8 @@ TEST_P(ReplayTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
     }
   }
   EXPECT_GT(stopped, 40);
-  EXPECT_THAT(refined, testing::IsSupersetOf({0, 1, 2}));
+  EXPECT_THAT(refined, testing::IsSupersetOf({0, 1}));
+  EXPECT_GT(*refined.rbegin(), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, ReplayTest,

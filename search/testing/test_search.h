@@ -36,22 +36,31 @@ struct TestSearch {
   const SearchSetting setting;
 };
 
-// Runs one strategy (backtracking.h, region_search.h) on a small graph.
+// Runs one strategy (backtracking.h, beam_search.h, region_search.h) on a small graph.
 class StrategyTest : public testing::Test {
  protected:
-  // Runs it from `graph`, whose groups are measured first.
-  template <class Strategy>
-  std::vector<RankedGraph> RunStrategy(std::string_view graph, std::string_view rules,
-                                       const SearchOptions& options) {
+  // Returns what `run(setting, root)` returns for `graph`, whose groups are measured first.
+  template <class Run>
+  std::vector<RankedGraph> RunOn(std::string_view graph, std::string_view rules,
+                                 const SearchOptions& options, Run run) {
     rules_ = TestRules(rules);
     request_ = {.input = TestGraph(graph), .spec = spec_, .options = options};
     TestSearch search(request_, rules_, measurer_, clock_);
     root_ns_ = search.MeasureInput();
-    Strategy strategy(search.setting, trail_);
-    auto best = strategy.Run({request_.input, root_ns_}, skip_);
-    stop_ = strategy.stop();
+    auto best = run(search.setting, RankedGraph{request_.input, root_ns_});
     counts_ = search.run.counts;
     return best;
+  }
+
+  template <class Strategy>
+  std::vector<RankedGraph> RunStrategy(std::string_view graph, std::string_view rules,
+                                       const SearchOptions& options) {
+    return RunOn(graph, rules, options, [&](const SearchSetting& setting, const RankedGraph& root) {
+      Strategy strategy(setting, trail_);
+      auto best = strategy.Run(root, skip_);
+      stop_ = strategy.stop();
+      return best;
+    });
   }
 
   DeviceSpec spec_ = TestSpec();

@@ -1,0 +1,117 @@
+#include "search/beam_search.h"
+
+#include <algorithm>
+
+#include "search/backtracking.h"
+
+namespace ag {
+
+BeamSearch::BeamSearch(const SearchSetting& setting, RewriteTrail& trail)
+    : setting_(setting),
+      trail_(trail),
+      graphs_(setting.rules),
+      levels_(kRewritesMax + 1),
+      best_(setting.request.options.limits.candidates_max) {}
+
+std::vector<RankedGraph> BeamSearch::Run(const std::vector<RankedGraph>& roots,
+                                         const absl::flat_hash_set<StructureHash>& skip,
+                                         int graphs_max) {
+  skip_ = &skip;
+  end_ = setting_.run.counts.graphs + graphs_max;
+  for (const RankedGraph& root : roots) {
+    const StructureHash hash = HashOfStructure(root.graph);
+    if (!seen_.insert(hash).second) continue;
+    best_ns_ = std::min(best_ns_, root.estimate_ns);
+    Expand(graphs_.AddRoot(root.graph), {.estimate_ns = root.estimate_ns, .step = root.step});
+  }
+  while (MayScore() && Pass()) continue;
+  return best_.Take(setting_.rules);
+}
+
+bool BeamSearch::MayScore() const {
+  const int total_max = setting_.request.options.limits.graphs_total_max;
+  const int graphs = setting_.run.counts.graphs;
+  return graphs < end_ && (total_max <= 0 || graphs < total_max) && !setting_.run.Over();
+}
+
+// Returns whether a graph was left that no pass expanded before.
+bool BeamSearch::Pass() {
+  setting_.run.Report("rewriting");
+  bool has_found = false;
+  for (int rewrites = 1; rewrites <= kRewritesMax; ++rewrites) {
+    Level& level = levels_[static_cast<size_t>(rewrites)];
+    while (SettleFront(&level)) continue;
+    for (size_t i = 0; i < kWidth && !level.empty(); ++i) {
+      const Level::node_type front = level.extract(level.begin());
+      const auto [ns, hash] = front.key();
+      const Entry& entry = front.mapped();
+      has_found = true;
+      const bool begins_round = rewrites == 1;
+      const int step = trail_.Add(entry.parent.step,
+                                  {entry.rewrite, begins_round, entry.parent.estimate_ns - ns});
+      best_ns_ = std::min(best_ns_, ns);
+      const bool is_wanted = ns < setting_.request.options.beta * best_ns_;
+      if (is_wanted && !skip_->contains(hash)) {
+        best_.Offer(graphs_.Get(entry.graph), {ns, hash}, step);
+      }
+      if (rewrites == kRewritesMax) continue;
+      Expand(entry.graph, {.estimate_ns = ns, .step = step, .rewrites = rewrites});
+    }
+  }
+  return has_found;
+}
+
+// Scores those of the level's best graphs again that are not settled, and measures their groups.
+// Returns whether there were any. No graph comes more than kCoverTurnsMax times.
+bool BeamSearch::SettleFront(Level* level) {
+  std::vector<Level::node_type> front;
+  size_t place = 0;
+  for (auto it = level->begin(); it != level->end() && place < kWidth; ++place) {
+    const auto next = std::next(it);
+    if (!it->second.is_settled) front.push_back(level->extract(it));
+    it = next;
+  }
+  for (Level::node_type& node : front) {
+    Entry& entry = node.mapped();
+    const Graph graph = graphs_.Get(entry.graph);
+    const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting_);
+    if (!scored.ok() || !scored->failure.ok()) continue;
+    entry.is_settled =
+        IsMeasured(scored->timed) || entry.turns == kCoverTurnsMax || setting_.times.Exhausted();
+    ++entry.turns;
+    node.key().first = scored->estimate_ns;
+    if (!entry.is_settled) {
+      for (const GroupProblem& problem :
+           UnmeasuredOf(graph, setting_.request.policy, scored->timed)) {
+        setting_.times.Want(problem);
+      }
+    }
+    level->insert(std::move(node));
+  }
+  setting_.times.MeasureWanted();
+  return !front.empty();
+}
+
+// Scores the graphs that one more rewrite makes and that were not seen before.
+void BeamSearch::Expand(DerivedGraphs::Id graph, const Place& place) {
+  if (!MayScore()) return;
+  const std::shared_ptr<const MatchSet> matches = graphs_.Matches(graph);
+  ChildGraphs children = graphs_.Children(graph, Backtracking::NodesMax(setting_.request));
+  for (const Site& site : matches->sites()) {
+    if (!MayScore()) return;
+    Rewrite rewrite = matches->At(site);
+    StatusOr<ChildGraph> child = MakeNewChild(rewrite, &children, &seen_);
+    if (!child.ok()) {
+      setting_.run.WarnOfRule(*rewrite.rule, child.status());
+      continue;
+    }
+    ++setting_.run.counts.graphs;
+    const GraphKey key{EstimateNs(child->graph, setting_), child->hash};
+    if (key.first == kNoTimeNs) continue;
+    Entry entry{.parent = place, .rewrite = rewrite};
+    entry.graph = graphs_.Add(graph, std::move(rewrite), *std::move(child));
+    levels_[static_cast<size_t>(place.rewrites) + 1].emplace(key, std::move(entry));
+  }
+}
+
+}  // namespace ag

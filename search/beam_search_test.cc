@@ -1,0 +1,101 @@
+#include "search/beam_search.h"
+
+#include <gmock/gmock.h>
+
+#include "search/testing/test_search.h"
+#include "search/testing/testing.h"
+
+namespace ag {
+namespace {
+
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr std::string_view kDearChain =
+    "input x f32[64,64]\noutput \"y\" = exp(exp(exp(exp(tanh(exp(x))))))\n";
+// The way to neg leads over a sigmoid, ten times as dear as the whole chain.
+constexpr std::string_view kDearDetour =
+    "to-sigmoid [exact]: tanh(x) => sigmoid(x)\n"
+    "to-neg [exact]: sigmoid(x) => neg(x)\n";
+
+double NsOfDearDetour(const GroupProblem& problem) {
+  double ns = 0;
+  for (const Node& node : problem.graph.nodes()) {
+    if (Has(node.op, kLeaf)) continue;
+    ns += node.op == OpKind::kNeg ? 2'000 : node.op == OpKind::kSigmoid ? 600'000 : 10'000;
+  }
+  return ns;
+}
+
+class BeamSearchTest : public StrategyTest {
+ protected:
+  std::vector<RankedGraph> Run(std::string_view graph, std::string_view rules,
+                               int graphs_max = 1000, const SearchOptions& options = {}) {
+    return RunOn(graph, rules, options, [&](const SearchSetting& setting, const RankedGraph& root) {
+      return BeamSearch(setting, trail_).Run({root}, skip_, graphs_max);
+    });
+  }
+};
+
+TEST_F(BeamSearchTest, ADetourMayCostAnything) {
+  measurer_.group_ns = NsOfDearDetour;
+  const auto best = Run(kDearChain, kDearDetour);
+  ASSERT_THAT(best, SizeIs(1));                   // Not the dear one: it is above beta x the best.
+  EXPECT_EQ(best[0].estimate_ns, 1.25 * 52'000);  // The mixed estimate of a chain.
+  const std::vector<RewriteStep> steps = trail_.Steps(best[0].step);
+  ASSERT_THAT(steps, SizeIs(2));
+  EXPECT_EQ(steps[0].rewrite.rule->name, "to-sigmoid");
+  EXPECT_TRUE(steps[0].begins_round);
+  EXPECT_EQ(steps[0].gain_ns, -1.25 * 590'000);
+  EXPECT_FALSE(steps[1].begins_round);
+  EXPECT_EQ(steps[1].gain_ns, 1.25 * 598'000);
+  EXPECT_THAT(RunStrategy<Backtracking>(kDearChain, kDearDetour, {}), IsEmpty());
+}
+
+TEST_F(BeamSearchTest, ASmallSpaceIsSearchedToItsEnd) {
+  std::string rules;
+  constexpr std::string_view kOps[] = {"tanh", "abs", "sqrt", "relu", "sin", "cos"};
+  for (size_t i = 0; i + 1 < std::size(kOps); ++i) {
+    rules += fmt::format("r{0} [exact]: {1}(x) => {2}(x)\n", i, kOps[i], kOps[i + 1]);
+  }
+  // Two places with six operators each, but no more than eight rewrites: two of ten are cut off at
+  // each end, 36 - 1 (the root) - 3 (nine and ten rewrites).
+  Run("input x f32[64,64]\noutput \"y\" = tanh(exp(tanh(exp(x))))\n", rules);
+  EXPECT_EQ(counts_.graphs, 32);
+}
+
+TEST_F(BeamSearchTest, NoMoreGraphsAreScoredThanItMay) {
+  measurer_.group_ns = NsOfDearDetour;
+  EXPECT_THAT(Run(kDearChain, kDearDetour, 1), IsEmpty());
+  EXPECT_EQ(counts_.graphs, 1);
+  EXPECT_THAT(Run(kDearChain, kDearDetour, 1000, {.limits = {.graphs_total_max = 1}}), IsEmpty());
+  EXPECT_EQ(counts_.graphs, 1);
+  EXPECT_THAT(Run(kDearChain, kDearDetour, 2), SizeIs(1));
+  EXPECT_EQ(counts_.graphs, 2);
+}
+
+TEST_F(BeamSearchTest, WhatIsSkippedIsNotHandedBackButSearchedThrough) {
+  skip_.insert(HashOfStructure(
+      TestGraph("input x f32[64,64]\noutput \"y\" = exp(exp(exp(exp(sigmoid(exp(x))))))\n")));
+  measurer_.group_ns = NsOfDearDetour;
+  EXPECT_THAT(Run(kDearChain, kDearDetour), SizeIs(1));
+  skip_.insert(HashOfStructure(
+      TestGraph("input x f32[64,64]\noutput \"y\" = exp(exp(exp(exp(neg(exp(x))))))\n")));
+  EXPECT_THAT(Run(kDearChain, kDearDetour), IsEmpty());
+}
+
+// The group of the sigmoid cannot be measured, so what needs it has no estimate.
+TEST_F(BeamSearchTest, AGraphWithAFailedGroupIsLeftOut) {
+  measurer_.group_ns = NsOfDearDetour;
+  measurer_.group_failure = [](const GroupProblem& problem) -> Status {
+    for (const Node& node : problem.graph.nodes()) {
+      if (node.op == OpKind::kSigmoid) return Err(StatusCode::kInternal, "no kernel");
+    }
+    return OkStatus();
+  };
+  EXPECT_THAT(Run(kDearChain, kDearDetour), IsEmpty());
+  EXPECT_EQ(counts_.graphs, 1);
+}
+
+}  // namespace
+}  // namespace ag
