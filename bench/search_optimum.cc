@@ -1,0 +1,180 @@
+// How often the search finds the best graph that there is: on small random graphs, beside all
+// graphs within a few rewrites (brute force), with the same rules and the same objective.
+//   build/search_optimum [--spec FILE] [--graphs N] [--operators N] [--rewrites N] [--states N]
+//     [--gain X] [--seed N] [--check SHARE] [--all 1]
+// (bench/h200-v1.spec, 200 graphs of 6 to 20 operators, 6 rewrites, 20,000 graphs, 1.05, seed 1)
+// Groups take the bare roofline of the spec, fp16. Graphs are drawn until N of them have no more
+// than --states graphs within the rewrites, and gain at least --gain. Prints each miss (--all 1:
+// each graph) and the share found. --check: a smaller share ends with 1.
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+
+#include "absl/container/flat_hash_set.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "graph/testing/random_modules.h"
+#include "graph/text_form.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
+#include "search/derived_graphs.h"
+#include "search/scored_graph.h"
+#include "search/testing/fake_measurer.h"
+
+namespace ag {
+namespace {
+
+struct Options {
+  std::string spec = "bench/h200-v1.spec";
+  double graphs = 200, operators = 20, rewrites = 6, states = 20'000;
+  double gain = 1.05, seed = 1, check = 0, all = 0;
+};
+
+// The fewest operators of a graph.
+constexpr int kOperatorsMin = 6;
+
+struct Optimum {
+  double input_ns = 0;
+  double best_ns = 0;
+  int states = 0;
+  std::string path;  // The rules of the shortest way to the best graph.
+  bool is_complete = true;
+};
+
+// Breadth first: all graphs within options.rewrites rewrites, each structure once.
+Optimum Enumerate(const SearchRequest& request, const SearchSetting& setting,
+                  const Options& options) {
+  Optimum optimum;
+  const ScoredGraph input = *ScoreGraph(request.input, setting);
+  optimum.input_ns = optimum.best_ns = input.estimate_ns;
+  DerivedGraphs graphs(setting.rules, /*nodes_max=*/16 * DerivedGraphs::kNodesMax);
+  absl::flat_hash_set<StructureHash> seen = {HashOfStructure(request.input)};
+  struct State {
+    DerivedGraphs::Id graph;
+    int rewrites;
+    std::string path;
+  };
+  std::deque<State> queue = {{graphs.AddRoot(request.input), 0, ""}};
+  for (; !queue.empty(); queue.pop_front()) {
+    const State state = queue.front();
+    if (state.rewrites >= options.rewrites) continue;
+    const std::shared_ptr<const MatchSet> matches = graphs.Matches(state.graph);
+    ChildGraphs children = graphs.Children(state.graph);
+    for (const Site& site : matches->sites()) {
+      const Rewrite rewrite = matches->At(site);
+      StatusOr<ChildGraph> child = MakeNewChild(rewrite, &children, &seen);
+      if (!child.ok()) continue;
+      const double ns = EstimateNs(child->graph, setting);
+      const std::string path = state.path + " " + rewrite.rule->name;
+      if (IsGain(ns, optimum.best_ns)) {
+        optimum.best_ns = ns;
+        optimum.path = path;
+      }
+      if (static_cast<int>(seen.size()) > options.states) {
+        optimum.is_complete = false;
+        return optimum;
+      }
+      queue.push_back(
+          {graphs.Add(state.graph, rewrite, *std::move(child)), state.rewrites + 1, path});
+    }
+  }
+  optimum.states = static_cast<int>(seen.size());
+  return optimum;
+}
+
+struct Counts {
+  int counted = 0, found = 0, too_large = 0, no_gain = 0;
+};
+
+Status RunOne(uint64_t seed, const Options& options, const DeviceSpec& spec, Counts* counts) {
+  const int sizes = static_cast<int>(options.operators) - kOperatorsMin + 1;
+  SearchRequest request;
+  AG_LET(request.input, CleanUp(RandomModules(seed, kOperatorsMin + static_cast<int>(seed) % sizes),
+                                BuiltInRules()));
+  request.rules = &BuiltInRules();
+  request.spec = spec;
+  request.policy.precision = "fp16";
+  request.options.limits.time_max = Nanos::max();
+  FakeMeasurer measurer(spec);
+  measurer.group_ns = [&spec](const GroupProblem& problem) { return RooflineNs(problem, spec); };
+  measurer.keeps_calls = false;
+  const RuleSet rules = BuiltInRules().Without({}, request.policy.nonfinite_strict);
+  LearnedTimes times(spec, measurer.ForGroups());
+  PairTimes pairs(spec, measurer, 0);
+  SearchRun run(request, RealClock());
+  const SearchSetting setting{request, rules, times, pairs, run};
+  const Optimum optimum = Enumerate(request, setting, options);
+  if (!optimum.is_complete) {
+    ++counts->too_large;
+    return OkStatus();
+  }
+  if (optimum.input_ns < options.gain * optimum.best_ns) {
+    ++counts->no_gain;
+    return OkStatus();
+  }
+  ++counts->counted;
+  AG_LET(const SearchResult result, FindPlan(request, measurer, RealClock()));
+  const double ns = std::min(EstimateNs(result.graph, setting), measurer.SimulatedNs(result));
+  const bool is_found = !IsGain(optimum.best_ns, ns);
+  counts->found += is_found;
+  if (is_found && options.all == 0) return OkStatus();
+  std::string way;
+  for (const AppliedRewrite& rewrite : result.rewrites) {
+    way += fmt::format(" {} x {}", rewrite.count, rewrite.rule);
+  }
+  std::printf(
+      "seed %lu: %d nodes, %d graphs, input %.2f us, best %.2f us:%s; found %.2f us after %d + %d "
+      "graphs:%s\n",
+      seed, request.input.size(), optimum.states, optimum.input_ns / 1e3, optimum.best_ns / 1e3,
+      optimum.path.c_str(), ns / 1e3, result.graphs, result.cell_graphs, way.c_str());
+  std::fflush(stdout);
+  return OkStatus();
+}
+
+Status RunAll(const Options& options) {
+  AG_LET(const std::string text, ReadFile(options.spec));
+  AG_LET(const DeviceSpec spec, ParseDeviceSpec(text));
+  Counts counts;
+  for (auto seed = static_cast<uint64_t>(options.seed); counts.counted < options.graphs; ++seed) {
+    AG_TRY(RunOne(seed, options, spec, &counts), "seed {}", seed);
+  }
+  const double share = static_cast<double>(counts.found) / std::max(counts.counted, 1);
+  std::printf("%d of %d found (%.3f); left out: %d with less to gain, %d with too many graphs\n",
+              counts.found, counts.counted, share, counts.no_gain, counts.too_large);
+  if (share >= options.check) return OkStatus();
+  return Err(StatusCode::kFailedPrecondition, "found {:.3f}, {:.3f} asked", share, options.check);
+}
+
+}  // namespace
+}  // namespace ag
+
+int main(int argc, char** argv) {
+  ag::Options options;
+  const std::map<std::string, double*> flags = {
+      {"--graphs", &options.graphs},     {"--operators", &options.operators},
+      {"--rewrites", &options.rewrites}, {"--states", &options.states},
+      {"--gain", &options.gain},         {"--seed", &options.seed},
+      {"--check", &options.check},       {"--all", &options.all}};
+  for (int i = 1; i < argc; i += 2) {
+    const std::string name = argv[i];
+    const auto flag = flags.find(name);
+    if (i + 1 == argc || (name != "--spec" && flag == flags.end())) {
+      std::fprintf(stderr, "%s: no such flag, or its value is missing\n", argv[i]);
+      return 2;
+    }
+    if (name == "--spec") {
+      options.spec = argv[i + 1];
+    } else {
+      *flag->second = std::atof(argv[i + 1]);
+    }
+  }
+  if (options.operators < ag::kOperatorsMin) {
+    std::fprintf(stderr, "--operators: at least %d\n", ag::kOperatorsMin);
+    return 2;
+  }
+  if (const ag::Status status = ag::RunAll(options); !status.ok()) {
+    std::fprintf(stderr, "%s\n", ag::Message(status).c_str());
+    return 1;
+  }
+}
