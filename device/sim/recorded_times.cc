@@ -106,7 +106,7 @@ const RecordedTimes::Kernels* RecordedTimes::Find(const GroupProblem& problem,
 int RecordedTimes::ActiveCores(const GroupProblem& problem, const std::string& kernel,
                                int stream_cores) const {
   const Recorded* recorded = FindRecorded(problem, stream_cores);
-  if (recorded == nullptr) return 0;
+  if (recorded == nullptr) return EstimateGroup(problem, spec_).active_cores;
   // An executable whose plan names no kernel runs the fastest.
   const std::string& runs = kernel.empty() ? recorded->kernels[0].first : kernel;
   return runs == recorded->measured ? recorded->active_cores : 0;

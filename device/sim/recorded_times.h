@@ -23,7 +23,7 @@ class RecordedTimes {
   const Kernels* Find(const GroupProblem& problem, int stream_cores = 0) const;
 
   // Returns Measurement::active_cores, which is recorded for the group's fastest kernel; 0 for
-  // others.
+  // others. Of a group that was not recorded: those of its estimate.
   int ActiveCores(const GroupProblem& problem, const std::string& kernel,
                   int stream_cores = 0) const;
 

@@ -111,10 +111,12 @@ class SimExecutable : public Executable {
     active_cores_.assign(plan_.groups.size(), 0);
     for (const Stream& stream : plan_.streams) {
       for (const Launch& launch : stream.launches) {
-        if (!state_->recorded.has_value()) continue;
         const Group& group = plan_.groups[launch.group];
-        active_cores_[launch.group] = state_->recorded->ActiveCores(
-            ExtractGroup(graph_, group, plan_.policy), group.kernel, stream.cores);
+        const GroupProblem problem = ExtractGroup(graph_, group, plan_.policy);
+        active_cores_[launch.group] =
+            state_->recorded.has_value()
+                ? state_->recorded->ActiveCores(problem, group.kernel, stream.cores)
+                : EstimateGroup(problem, state_->spec).active_cores;
       }
     }
     const Contention contention{active_cores_, state_->overlap};

@@ -2,96 +2,17 @@
 
 #include <algorithm>
 
-#include "graph/resize.h"
+#include "plan/fusion/contraction_blocks.h"
 
 namespace ag {
 namespace {
-
-// Returns the operations per element of an element-wise result: a transcendental function counts as
-// ten multiply-adds of a polynomial.
-double ElementwiseFlops(OpKind op) { return Has(op, kTranscendental) ? 20 : 1; }
-
-double Product(const Ints& values) {
-  double product = 1;
-  for (const int64_t value : values) product *= static_cast<double>(value);
-  return product;
-}
-
-// Returns the number of operand elements in one result of a resize.
-int64_t ResizeTapsOf(const Graph& graph, const Node& node) {
-  return ResizeOf(*node.attributes, graph.type(node.inputs[0]).shape).all_taps();
-}
-
-double FlopsOf(const Graph& graph, const Node& node) {
-  const double out = static_cast<double>(node.outputs[0].NumElements());
-  if (node.inputs.empty()) return 0;
-  const TensorType& in = graph.type(node.inputs[0]);
-  if (node.op == OpKind::kConv) {  // A multiply and an add per weight of an output channel.
-    const TensorType& weights = graph.type(node.inputs[1]);
-    const double per_output =
-        static_cast<double>(weights.NumElements()) / std::max<int64_t>(1, weights.shape[0]);
-    return 2 * out * per_output;
-  }
-  if (node.op == OpKind::kMatMul) return 2 * out * static_cast<double>(in.shape.back());
-  if (Has(node.op, kElementwise)) return out * ElementwiseFlops(node.op);
-  if (Has(node.op, kPooling)) return out * Product(node.IntList("kernel_shape"));
-  if (Has(node.op, kResampling)) return 2 * out * static_cast<double>(ResizeTapsOf(graph, node));
-  if (Has(node.op, kReduction)) return static_cast<double>(in.NumElements());
-  // Softmax: maximum, exp, sum, divide. Layer norm: mean, variance, scale. Batch norm: scale,
-  // shift.
-  if (node.op == OpKind::kBatchNorm) return 2 * out;
-  if (Has(node.op, kNormalization)) return (node.op == OpKind::kSoftmax ? 25 : 8) * out;
-  return 0;
-}
-
-// Returns the bytes of an operand that a reader takes: a gather, a slice and a nearest resize read
-// only the elements that they return.
-double BytesRead(const Node& node, size_t index, double bytes, std::string_view precision) {
-  const bool picks =
-      node.op == OpKind::kGather || node.op == OpKind::kSlice ||
-      (node.op == OpKind::kResize && node.attributes->String("mode") == kResizeModes[0]);
-  if (!picks || index != 0) return bytes;
-  return std::min<double>(bytes, StoredType(node.outputs[0], precision).Bytes());
-}
-
-double BytesOfConstants(const GroupProblem& problem) {
-  const Graph& graph = problem.graph;
-  double bytes = 0;
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node& node = graph.node(id);
-    if (node.op != OpKind::kConstant || graph.uses({id, 0}).empty()) continue;
-    const Use use = graph.uses({id, 0})[0];
-    const TensorType type = StoredType(node.outputs[0], problem.precision);
-    bytes += BytesRead(graph.node(use.node), use.index, type.Bytes(), problem.precision);
-  }
-  return bytes;
-}
-
-double BytesOfInputs(const GroupProblem& problem) {
-  const Graph& graph = problem.graph;
-  double bytes = 0;
-  for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    const Edge edge{graph.inputs()[i], 0};
-    const TensorType type = StoredType(graph.type(edge), problem.precision);
-    const double all = static_cast<double>(LayoutBytes(type, problem.input_layouts[i]));
-    const auto uses = graph.uses(edge);
-    if (uses.size() != 1) {
-      bytes += all;
-    } else {
-      const Node& reader = graph.node(uses[0].node);
-      bytes += BytesRead(reader, uses[0].index, all, problem.precision);
-    }
-  }
-  return bytes;
-}
 
 // Returns the convolution that a library runs, or null. Not a depthwise one: its kernels take any
 // channels.
 const Node* FindConvolution(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     if (node.op != OpKind::kConv) continue;
-    const bool is_depthwise = node.Int("group") > 1 && graph.type(node.inputs[1]).shape[1] == 1;
-    return is_depthwise ? nullptr : &node;
+    return IsDepthwise(graph, node) ? nullptr : &node;
   }
   return nullptr;
 }
@@ -124,48 +45,79 @@ PaddedCopies CopiesOf(const GroupProblem& problem, int64_t channel_bytes) {
   return copies;
 }
 
+// Returns the bytes per second that `cores` cores move. A quarter of all cores can use the whole
+// memory bandwidth; cache bandwidth is per core. With evicted caches, inputs and constants come at
+// the rate of memory, and written bytes evict as many.
+double BandwidthOf(double cores, const Work& work, const GroupProblem& problem,
+                   const DeviceSpec& spec) {
+  const double memory = spec.bytes_per_second * std::min(1.0, 4 * cores / spec.cores);
+  const double cache = spec.cache_bytes_per_second * cores / spec.cores;
+  const bool cached = !problem.cold_cache && work.bytes <= static_cast<double>(spec.cache_bytes);
+  return cached ? std::max(memory, cache) : memory;
+}
+
+// Returns the roofline of the work on `cores` cores.
+double SecondsOn(double cores, const Work& work, const GroupProblem& problem,
+                 const DeviceSpec& spec) {
+  const double own = spec.FlopsPerSecond(problem.precision);
+  const double flops_per_second = (own > 0 ? own : spec.flops_per_second) * cores;
+  return std::max(work.flops / flops_per_second,
+                  work.bytes / BandwidthOf(cores, work, problem, spec));
+}
+
+// What a contraction's kernel has to do, and the cores that it may have.
+struct BlockWork {
+  Work work;
+  int64_t outputs = 1;
+  int cores = 1;
+};
+
+// Returns the fastest way to share each sum among blocks. A part of a sum is an f32.
+GroupEstimate EstimateBlocks(const ContractionBlocks& kernel, const BlockWork& all,
+                             const GroupProblem& problem, const DeviceSpec& spec) {
+  GroupEstimate best;
+  for (int64_t parts = 1; parts <= kSplitMax; parts *= 2) {
+    if (parts > 1 && (spec.split_ns == 0 || kernel.blocks * parts > all.cores)) break;
+    const auto cores = static_cast<int>(std::min<int64_t>(kernel.blocks * parts, all.cores));
+    const double loads = kernel.load_bytes / (spec.core_bytes_per_second * cores);
+    double seconds = std::max(SecondsOn(cores, all.work, problem, spec), loads);
+    if (parts > 1) {
+      const double bytes = 2.0 * sizeof(float) * static_cast<double>(parts * all.outputs);
+      seconds += spec.split_ns / 1e9 + bytes / BandwidthOf(cores, all.work, problem, spec);
+    }
+    if (parts == 1 || seconds * 1e9 < best.ns) best = {seconds * 1e9, cores};
+  }
+  return best;
+}
+
 }  // namespace
 
-double FlopsOf(const Graph& graph) {
-  double flops = 0;
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    if (!graph.is_constant(id)) flops += FlopsOf(graph, graph.node(id));
-  }
-  return flops;
-}
-
-Work WorkOf(const GroupProblem& problem) {
-  const Graph& graph = problem.graph;
-  Work work{.flops = FlopsOf(graph)};
-  work.bytes = BytesOfConstants(problem) + BytesOfInputs(problem);
-  for (size_t i = 0; i < graph.outputs().size(); ++i) {
-    const TensorType type = StoredType(graph.type(graph.outputs()[i].edge), problem.precision);
-    work.bytes += static_cast<double>(LayoutBytes(type, problem.output_layouts[i]));
-  }
-  return work;
-}
-
-double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec) {
+GroupEstimate EstimateGroup(const GroupProblem& problem, const DeviceSpec& spec) {
   Work work = WorkOf(problem);
   const PaddedCopies copies = CopiesOf(problem, spec.channel_bytes);
   work.bytes += copies.bytes;
+  const double fixed_ns = (1 + copies.count) * spec.launch_ns;
+  const int given = problem.cores > 0 ? std::min(problem.cores, spec.cores) : spec.cores;
   int64_t outputs = 1;
   for (const GraphOutput& output : problem.graph.outputs()) {
     outputs = std::max(outputs, problem.graph.type(output.edge).NumElements());
   }
-  const int given = problem.cores > 0 ? std::min(problem.cores, spec.cores) : spec.cores;
-  const double cores = CoresTaken(spec, outputs, given);
-  // A quarter of the cores can use the whole memory bandwidth; cache bandwidth is per core.
-  const double memory = spec.bytes_per_second * std::min(1.0, 4 * cores / spec.cores);
-  const double cache = spec.cache_bytes_per_second * cores / spec.cores;
-  // With evicted caches, inputs and constants come at the rate of memory, and written bytes evict
-  // as many.
-  const bool cached = !problem.cold_cache && work.bytes <= static_cast<double>(spec.cache_bytes);
-  const double bandwidth = cached ? std::max(memory, cache) : memory;
-  const double own = spec.FlopsPerSecond(problem.precision);
-  const double flops_per_second = (own > 0 ? own : spec.flops_per_second) * cores;
-  const double seconds = std::max(work.flops / flops_per_second, work.bytes / bandwidth);
-  return seconds * 1e9 + (1 + copies.count) * spec.launch_ns;
+  const bool asks_shape = spec.contraction_ns > 0 || spec.core_bytes_per_second > 0;
+  const std::optional<Contraction> contraction =
+      asks_shape ? FindContraction(problem.graph, problem.precision) : std::nullopt;
+  if (!contraction || spec.core_bytes_per_second == 0) {
+    const int cores = CoresTaken(spec, outputs, given);
+    return {.ns = SecondsOn(cores, work, problem, spec) * 1e9 + fixed_ns +
+                  (contraction ? spec.contraction_ns : 0)};
+  }
+  GroupEstimate best =
+      EstimateBlocks(BlocksOf(*contraction, spec, given), {work, outputs, given}, problem, spec);
+  best.ns += fixed_ns + spec.contraction_ns;
+  return best;
+}
+
+double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec) {
+  return EstimateGroup(problem, spec).ns;
 }
 
 }  // namespace ag

@@ -20,7 +20,7 @@ struct GroupTime {
   TimeState state = TimeState::kEstimated;
   Status failure = OkStatus();  // kFailed: why the measurement failed.
   std::string kernel;           // The fastest kernel of the measurement.
-  int active_cores = 0;         // As Measurement::active_cores.
+  int active_cores = 0;         // As Measurement::active_cores, or of the estimate.
   // By how much two measurements of one group may differ; 0 for estimates and simulated times.
   double noise_ns = 0;
   bool measured() const { return state == TimeState::kMeasured; }
@@ -56,12 +56,27 @@ struct LocalKey {
   }
 };
 
+// What is expected of a group before it is measured.
+struct GroupEstimate {
+  double ns = 0;
+  // As Measurement::active_cores, where the shape of a contraction decides; 0: as ShareOf says.
+  int active_cores = 0;
+};
+
 // Returns max(flops / peak, bytes / bandwidth) + launch, the estimate without a measurement. Peak
 // and cache bandwidth grow with problem.cores (0: all), or with the cores that the group takes
 // (CoresTaken). A quarter of the cores can use the whole memory bandwidth. The bytes of a cold
 // problem always move at the rate of memory. A convolution in channels_last whose channels are no
 // multiple of DeviceSpec::channel_bytes also moves padded copies of its tensors; each copy is a
 // launch of its own.
+//
+// A contraction takes contraction_ns besides. On a device with core_bytes_per_second it takes a
+// core for each of its blocks (BlocksOf), which also load their operands at that rate. With
+// split_ns each sum may be shared by 2, 4, ... kSplitMax blocks, at most as many as there are cores
+// for, where that is faster: the parts, four bytes an output, are then written, read and added up.
+GroupEstimate EstimateGroup(const GroupProblem& problem, const DeviceSpec& spec);
+
+// Returns the time of EstimateGroup.
 double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec);
 
 // A source of group times. Implementations are thread-safe.
@@ -81,7 +96,8 @@ class RooflineTimes : public GroupTimes {
  public:
   explicit RooflineTimes(const DeviceSpec& spec) : spec_(spec) {}  // Borrowed.
   GroupTime Time(const GroupProblem& problem) override {
-    return {.ns = RooflineNs(problem, spec_)};
+    const GroupEstimate estimate = EstimateGroup(problem, spec_);
+    return {.ns = estimate.ns, .active_cores = estimate.active_cores};
   }
 
  private:

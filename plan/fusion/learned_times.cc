@@ -54,13 +54,15 @@ GroupTime GroupTimeOf(const Measurement& measurement) {
 LearnedTimes::LearnedTimes(const DeviceSpec& spec, GroupMeasurer measure, LearningOptions options)
     : spec_(spec), measure_(std::move(measure)), options_(std::move(options)) {}
 
-double LearnedTimes::EstimateNs(const GroupProblem& problem) const {
-  const double roofline = RooflineNs(problem, spec_);
+GroupEstimate LearnedTimes::Estimate(const GroupProblem& problem) const {
+  GroupEstimate estimate = EstimateGroup(problem, spec_);
   for (const std::string& key : RatioKeys(problem)) {
     const auto it = ratios_.find(key);
-    if (it != ratios_.end()) return roofline * MedianOf(it->second);
+    if (it == ratios_.end()) continue;
+    estimate.ns *= MedianOf(it->second);
+    break;
   }
-  return roofline;
+  return estimate;
 }
 
 GroupTime LearnedTimes::Time(const GroupProblem& problem) {
@@ -70,7 +72,10 @@ GroupTime LearnedTimes::Time(const GroupProblem& problem) {
   const MutexLock lock(mutex_);
   const auto it = known_.find(bytes);
   GroupTime time = it == known_.end() ? GroupTime() : it->second.time;
-  if (!time.measured()) time.ns = EstimateNs(problem);
+  if (time.measured()) return time;
+  const GroupEstimate estimate = Estimate(problem);
+  time.ns = estimate.ns;
+  time.active_cores = estimate.active_cores;
   return time;
 }
 

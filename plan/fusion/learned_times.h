@@ -89,7 +89,7 @@ class LearnedTimes : public GroupTimes {
   };
   std::vector<Wanted> TakeBatch(int count_max);
   void Record(const Wanted& wanted, const StatusOr<Measurement>& measurement);
-  double EstimateNs(const GroupProblem& problem) const AG_REQUIRES(mutex_);
+  GroupEstimate Estimate(const GroupProblem& problem) const AG_REQUIRES(mutex_);
   int LeftToAsk() const AG_REQUIRES(mutex_);
 
   const DeviceSpec& spec_;

@@ -183,7 +183,8 @@ TEST(PaddedChannels, EstimatesCountTheCopiesOfBrokenChannels) {
 }
 
 struct Predicted {
-  double ns = 0;
+  double ns = 0;   // On four streams.
+  double sum = 0;  // Of the groups' times in nanoseconds, which no schedule changes.
   int padded = 0;  // Library convolutions with padded channels, ...
   int copied = 0;  // ... and those with copied tensors.
   int64_t arena = 0;
@@ -195,9 +196,14 @@ Predicted PredictedOf(const Graph& graph, const DeviceSpec& spec, const std::str
   const Plan plan = *MakePlan(graph, spec, policy, times, {.mixed_layouts = true}, 4);
   Predicted predicted{.arena = plan.arena_bytes};
   std::vector<double> ns;
+  Contention contention;
   for (const Group& group : plan.groups) {
     const GroupProblem problem = ExtractGroup(graph, group, policy);
-    ns.push_back(group.pattern == kViewPattern ? 0 : RooflineNs(problem, spec));
+    const GroupEstimate estimate =
+        group.pattern == kViewPattern ? GroupEstimate() : EstimateGroup(problem, spec);
+    ns.push_back(estimate.ns);
+    predicted.sum += estimate.ns;
+    contention.active_cores.push_back(estimate.active_cores);
     if (group.pattern != "conv") continue;
     predicted.copied += CopiesOf(problem) > 0 ? 1 : 0;
     const auto is_padded = [](const Port& port) { return port.layout == Layout::kChannelsLast8; };
@@ -206,13 +212,13 @@ Predicted PredictedOf(const Graph& graph, const DeviceSpec& spec, const std::str
     const Node& conv = graph.node(group.nodes[0]);
     predicted.padded += pads && conv.Int("group") == 1 ? 1 : 0;
   }
-  predicted.ns = MakespanNs(graph, plan, ns, spec);
+  predicted.ns = MakespanNs(graph, plan, ns, spec, contention);
   return predicted;
 }
 
 // By the spec's estimates NASNet uses the layout for every convolution with 11, 22, 42 and 44
-// channels; networks with whole blocks of channels use it only for the first one. The padding costs
-// less than 1 % of the prediction without copies.
+// channels; networks with whole blocks of channels use it only for the first one. The padding adds
+// less than 1 % to the groups' times without copies.
 TEST(PaddedChannels, TheZooIsPredictedFaster) {
   const struct {
     const char* model;
@@ -240,7 +246,7 @@ TEST(PaddedChannels, TheZooIsPredictedFaster) {
     EXPECT_EQ(without.padded, 0);
     EXPECT_EQ(with.padded, c.padded);
     EXPECT_LE(with.ns, without.ns * c.ratio_max);
-    EXPECT_LE(with.ns, least.ns * 1.01);
+    EXPECT_LE(with.sum, least.sum * 1.01);
   }
 }
 

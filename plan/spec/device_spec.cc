@@ -139,36 +139,41 @@ Status AddPattern(std::string_view text, DeviceSpec* spec) {
   return OkStatus();
 }
 
-// A field that is a number. Reading and writing both use this list.
+// A field that is a number. Reading and writing both use this list; an optional one is written only
+// where it is not 0.
 struct NumberField {
   std::string_view name;
   double minimum;
   bool whole;
+  bool optional;
   double (*get)(const DeviceSpec& spec);
   void (*set)(DeviceSpec* spec, double value);
 };
-#define AG_FIELD(name, minimum, whole)                                        \
+#define AG_FIELD(name, minimum, whole, optional)                              \
   NumberField {                                                               \
-#name, minimum, whole,                                                      \
+#name, minimum, whole, optional,                                            \
         [](const DeviceSpec& spec) { return static_cast<double>(spec.name); },  \
         [](DeviceSpec* spec, double value) {                                    \
           spec->name = static_cast<decltype(spec->name)>(value);                \
         } \
   }
 const NumberField kFields[] = {
-    AG_FIELD(cores, 1, true),
-    AG_FIELD(streams_max, 1, true),
-    AG_FIELD(stream_cores, 0, true),
-    AG_FIELD(block_outputs, 0, true),
-    AG_FIELD(channel_bytes, 0, true),
-    AG_FIELD(flops_per_second, 1, false),
-    AG_FIELD(bytes_per_second, 1, false),
-    AG_FIELD(cache_bytes_per_second, 0, false),
-    AG_FIELD(cache_bytes, 0, true),
-    AG_FIELD(launch_ns, 0, false),
-    AG_FIELD(event_ns, 0, false),
-    AG_FIELD(memory_bytes, 0, true),
-    AG_FIELD(alignment_bytes, 1, true),
+    AG_FIELD(cores, 1, true, false),
+    AG_FIELD(streams_max, 1, true, false),
+    AG_FIELD(stream_cores, 0, true, false),
+    AG_FIELD(block_outputs, 0, true, false),
+    AG_FIELD(channel_bytes, 0, true, false),
+    AG_FIELD(flops_per_second, 1, false, false),
+    AG_FIELD(bytes_per_second, 1, false, false),
+    AG_FIELD(cache_bytes_per_second, 0, false, false),
+    AG_FIELD(cache_bytes, 0, true, false),
+    AG_FIELD(core_bytes_per_second, 0, false, true),
+    AG_FIELD(launch_ns, 0, false, false),
+    AG_FIELD(contraction_ns, 0, false, true),
+    AG_FIELD(split_ns, 0, false, true),
+    AG_FIELD(event_ns, 0, false, false),
+    AG_FIELD(memory_bytes, 0, true, false),
+    AG_FIELD(alignment_bytes, 1, true, false),
 };
 #undef AG_FIELD
 
@@ -332,6 +337,12 @@ StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text) {
   for (const std::string_view key : kRequired) {
     if (!seen.contains(key)) return Invalid(fmt::format("line {}: no {} is given", number, key));
   }
+  if (spec.core_bytes_per_second > 0 && spec.block_outputs == 0) {
+    return Invalid("core_bytes_per_second: expected block_outputs as well");
+  }
+  if (spec.split_ns > 0 && spec.core_bytes_per_second == 0) {
+    return Invalid("split_ns: expected core_bytes_per_second as well");
+  }
   return spec;
 }
 
@@ -342,7 +353,9 @@ std::string FormatDeviceSpec(const DeviceSpec& spec) {
   }
   text += "\n";
   for (const NumberField& field : kFields) {
-    text += fmt::format("{} {}\n", field.name, FormatDouble(field.get(spec)));
+    const double value = field.get(spec);
+    if (value == 0 && field.optional) continue;
+    text += fmt::format("{} {}\n", field.name, FormatDouble(value));
   }
   if (!spec.can_evict) text += "cold_cache no\n";
   for (const auto& [name, rate] : spec.precisions) {

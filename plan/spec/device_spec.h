@@ -63,8 +63,16 @@ struct DeviceSpec {
   double bytes_per_second = 0;        // Memory, all cores together.
   double cache_bytes_per_second = 0;  // From the last-level cache.
   int64_t cache_bytes = 0;
-  double launch_ns = 0;  // Fixed time of a group.
-  double event_ns = 0;   // Time to wait for another stream.
+  // For devices that deal blocks out: the rate at which one core loads the operands of a
+  // contraction's block, a square of at least block_outputs elements. 0: no limit, and the shape of
+  // a contraction does not matter.
+  double core_bytes_per_second = 0;
+  double launch_ns = 0;       // Fixed time of a group.
+  double contraction_ns = 0;  // Besides, of a group with a contraction: first loads, drain.
+  // With core_bytes_per_second: the fixed time of adding up sums that several blocks share, which
+  // a contraction of few blocks and long sums is worth. 0: no sum is shared.
+  double split_ns = 0;
+  double event_ns = 0;  // Time to wait for another stream.
   int64_t memory_bytes = 0;
   int64_t alignment_bytes = 64;
   bool can_evict = true;  // Its caches can be evicted, so it can measure under a cold policy.

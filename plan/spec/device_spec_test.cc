@@ -108,6 +108,23 @@ TEST(DeviceSpec, SaysWhetherItsCachesCanBeEvicted) {
             "UNIMPLEMENTED: cpu: precision tf32; it offers fp32");
 }
 
+TEST(DeviceSpec, ModelsContractionsWhereItSaysSo) {
+  const DeviceSpec gpu = LoadSpec(AG_SOURCE_DIR, "h200");
+  EXPECT_EQ(gpu.contraction_ns, 1200);
+  EXPECT_EQ(gpu.core_bytes_per_second, 9.7e10);
+  EXPECT_EQ(gpu.split_ns, 400);
+  // Texts of other specs are as they were.
+  const std::string text = FormatDeviceSpec(LoadSpec(AG_SOURCE_DIR, "rtx2080ti"));
+  for (const char* word : {"contraction_ns", "core_bytes_per_second", "split_ns"}) {
+    EXPECT_EQ(text.find(word), text.npos) << word;
+  }
+  const std::string relu = std::string(kHead) + "pattern a = Relu layouts any\n";
+  EXPECT_EQ(Message(ParseDeviceSpec(relu + "core_bytes_per_second 1\n").status()),
+            "core_bytes_per_second: expected block_outputs as well");
+  EXPECT_EQ(Message(ParseDeviceSpec(relu + "block_outputs 1\nsplit_ns 1\n").status()),
+            "split_ns: expected core_bytes_per_second as well");
+}
+
 TEST(DeviceSpec, GroupsTakeTheCoresThatTheirBlocksFill) {
   const DeviceSpec gpu = LoadSpec(AG_SOURCE_DIR, "h200");
   EXPECT_EQ(StreamCores(gpu, 4), 0);

@@ -68,6 +68,10 @@ double FakeMeasurer::GroupNs(const GroupProblem& problem) const {
   return group_ns ? group_ns(problem) : HashedNs(problem);
 }
 
+int FakeMeasurer::ActiveCores(const GroupProblem& problem) const {
+  return active_cores ? active_cores(problem) : EstimateGroup(problem, spec_).active_cores;
+}
+
 double FakeMeasurer::SimulatedNs(const Candidate& candidate) const {
   return RunNs(candidate.graph, candidate.plan);
 }
@@ -79,7 +83,7 @@ double FakeMeasurer::RunNs(const Graph& graph, const Plan& plan) const {
     const bool is_view = group.pattern == kViewPattern;
     const GroupProblem problem = is_view ? GroupProblem() : ExtractGroup(graph, group, plan.policy);
     ns.push_back(is_view ? 0 : GroupNs(problem));
-    contention.active_cores.push_back(is_view || !active_cores ? 0 : active_cores(problem));
+    contention.active_cores.push_back(is_view ? 0 : ActiveCores(problem));
   }
   return MakespanNs(graph, plan, ns, spec_, contention);
 }
@@ -118,7 +122,7 @@ std::vector<StatusOr<Measurement>> FakeMeasurer::MeasureGroups(
     results.push_back(Measurement{.latency = {ns, ns, ns},
                                   .samples = 3,
                                   .kernel = "fake",
-                                  .active_cores = active_cores ? active_cores(problem) : 0});
+                                  .active_cores = ActiveCores(problem)});
   }
   return results;
 }

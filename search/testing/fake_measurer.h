@@ -43,7 +43,7 @@ class FakeMeasurer : public Measurer {
   std::function<Status(const GroupProblem&)> group_failure;
   std::function<Status(const Candidate&)> plan_failure;
   std::function<Status(int call)> call_failure;  // For MeasurePlans as a whole; calls count from 0.
-  std::function<int(const GroupProblem&)> active_cores;                         // Null: unknown.
+  std::function<int(const GroupProblem&)> active_cores;  // Null: as estimated.
   std::function<StatusOr<std::vector<KernelChoice>>(const Candidate&)> refine;  // Null: none.
   double overlap = 1;   // The true overlap of plans and pairs (plan/schedule/contention_model.h).
   Status pair_failure;  // For every pair.
@@ -63,6 +63,7 @@ class FakeMeasurer : public Measurer {
 
  private:
   double GroupNs(const GroupProblem& problem) const;
+  int ActiveCores(const GroupProblem& problem) const;
   double RunNs(const Graph& graph, const Plan& plan) const;
 
   DeviceSpec spec_;
