@@ -87,7 +87,7 @@ Group Join(const Graph& graph, const Group& a, const Group& b) {
   const auto is_own = [&](NodeId id) { return std::ranges::binary_search(both.nodes, id); };
   both.inputs.insert(both.inputs.begin(), a.inputs.begin(), a.inputs.end());
   std::ranges::sort(both.inputs);
-  both.inputs.erase(std::ranges::unique(both.inputs).begin(), both.inputs.end());
+  both.inputs.erase(std::unique(both.inputs.begin(), both.inputs.end()), both.inputs.end());
   std::erase_if(both.inputs, [&](const Port& port) { return is_own(port.edge.node); });
   both.outputs.insert(both.outputs.end(), a.outputs.begin(), a.outputs.end());
   std::erase_if(both.outputs, [&](const Port& port) {

@@ -33,7 +33,8 @@ PaddedCopies CopiesOf(const GroupProblem& problem, int64_t channel_bytes) {
     const int64_t pixel = type.shape[1] * SizeOf(type.dtype);
     if (pixel % channel_bytes == 0 || pixel == 0) return;
     const int64_t padded = (pixel + channel_bytes - 1) / channel_bytes * channel_bytes;
-    copies.bytes += static_cast<double>(2 * (type.Bytes() / pixel * padded));
+    const int64_t pixels = type.Bytes() / pixel;
+    copies.bytes += static_cast<double>(2 * pixels * padded);
     ++copies.count;
   };
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
