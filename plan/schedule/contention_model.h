@@ -20,7 +20,7 @@ inline constexpr double kOverlapMax = 2;
 
 // The facts about a plan's groups besides their times.
 struct Contention {
-  std::vector<int> active_cores;  // Measurement::active_cores by group; empty: unknown for all.
+  std::vector<int> active_cores;  // GroupTime::active_cores by group; empty: unknown for all.
   double overlap = 1;
 
   int ActiveCores(int group) const { return active_cores.empty() ? 0 : active_cores[group]; }
