@@ -245,7 +245,10 @@ void Backtracking::AddChild(int parent, int64_t serial, Rewrite rewrite, ChildGr
   if (expanded_[parent].estimate_ns < kNoTimeNs) {
     gain_ns_[serial] = ns - expanded_[parent].estimate_ns;
   }
-  if (!has_estimate || ns >= BoundNs()) return;
+  if (!has_estimate || ns >= BoundNs()) {
+    ++setting_.run.counts.pruned;
+    return;
+  }
   Entry entry{.parent = parent, .rewrite = rewrite, .serial = serial};
   const Graph graph = child.graph;
   const GraphKey key{ns, child.hash};
@@ -276,7 +279,10 @@ void Backtracking::SettleFront() {
       }
       const Graph graph = graphs_.Get(entry.graph);
       const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting_);
-      if (!scored.ok() || !scored->failure.ok() || scored->estimate_ns >= BoundNs()) continue;
+      if (!scored.ok() || !scored->failure.ok() || scored->estimate_ns >= BoundNs()) {
+        ++setting_.run.counts.pruned;
+        continue;
+      }
       const GraphKey now{scored->estimate_ns, key.second};
       entry.version = version;
       if (IsMeasured(scored->timed) || entry.turns == kCoverTurnsMax) {

@@ -9,7 +9,8 @@ namespace {
 
 PlanCandidate CandidateOf(const Graph& graph, const SearchSetting& setting, TimedPlan made) {
   made.plan.environment = setting.request.environment;
-  return {{graph, std::move(made.plan)}, made.makespan_ns};
+  const PlanEstimates estimates = EstimatesOf(graph, made, setting.request.options.alpha);
+  return {{graph, std::move(made.plan)}, estimates};
 }
 
 // Times pairs of groups that the plan would run beside each other. Returns true when that changed

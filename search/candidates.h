@@ -5,15 +5,16 @@
 
 #include <vector>
 
+#include "plan/schedule/plan_estimates.h"
 #include "search/rewrite_trail.h"
 #include "search/scored_graph.h"
 
 namespace ag {
 
 // The plan is complete and validated; its environment is the request's.
-struct PlanCandidate : Candidate {
-  double makespan_ns = kNoTimeNs;   // As TimedPlan::makespan_ns.
+struct PlanCandidate : Candidate, PlanEstimates {
   int step = RewriteTrail::kInput;  // The graph's step in the trail.
+  CandidateOrigin origin;
 };
 
 struct OneStreamOptions {

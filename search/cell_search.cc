@@ -44,8 +44,9 @@ std::optional<RankedGraph> CellSearch::Run() {
                            [](const Form* form) { return form->copies * form->estimate_ns; });
   for (Form* form : dearest) Solve(form);
   for (auto cell = cells_.rbegin(); cell != cells_.rend(); ++cell) {
-    TakeAt(*cell, forms_.at(cell->form));
+    TakeAt(*cell, &forms_.at(cell->form));
   }
+  for (const Form* form : dearest) Record(*form);
   whole_setting_.run.counts.cell_graphs = run_.counts.graphs;
   for (const std::string& warning : run_.warnings()) whole_setting_.run.Warn(warning);
   if (whole_.step == RewriteTrail::kInput) return std::nullopt;
@@ -71,23 +72,34 @@ void CellSearch::FindForms() {
 void CellSearch::Solve(Form* form) {
   if (run_.Over() || run_.counts.graphs >= request_.options.limits.graphs_total_max) return;
   request_.input = form->graph;
-  form->results = SearchPart(setting_, kFormBeamMax).results;
+  form->found = SearchPart(setting_, kFormBeamMax);
 }
 
 // Takes the first of the form's results that makes the whole graph's estimate less.
-void CellSearch::TakeAt(const Cell& cell, const Form& form) {
-  for (const PartResult& result : form.results) {
+void CellSearch::TakeAt(const Cell& cell, Form* form) {
+  for (const PartResult& result : form->found.results) {
     if (Over()) return;
     ++whole_setting_.run.counts.cell_takes;
     StatusOr<CellReplay> replay =
-        ReplayInCell(whole_.graph, cell, form.graph, result.steps, one_rule_);
+        ReplayInCell(whole_.graph, cell, form->graph, result.steps, one_rule_);
     if (!replay.ok()) continue;
     const double estimate_ns = EstimateNs(replay->graph, setting_);
     if (!IsGain(estimate_ns, whole_.estimate_ns)) continue;
     TakeReplay(*std::move(replay), whole_.step == RewriteTrail::kInput, &whole_, &trail_);
     whole_.estimate_ns = estimate_ns;
+    ++form->taken;
     return;
   }
+}
+
+// Forms that were not searched any more stand in the log as well, with nothing seen.
+void CellSearch::Record(const Form& form) {
+  SearchedRegion figures = form.found.figures;
+  figures.copies = form.copies;
+  figures.nodes = form.graph.size();
+  figures.taken = form.taken;
+  if (figures.seen == 0) figures.estimate_ns = figures.best_ns = form.estimate_ns;
+  whole_setting_.run.log.Add(figures);
 }
 
 bool CellSearch::Over() const {

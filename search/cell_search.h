@@ -39,12 +39,14 @@ class CellSearch {
     int copies = 0;
     double estimate_ns = 0;
     Graph graph;  // Of the first cell, cleaned up.
-    std::vector<PartResult> results;
+    PartSearch found;
+    int taken = 0;  // Copies at which a result was taken.
   };
 
   void FindForms();
   void Solve(Form* form);
-  void TakeAt(const Cell& cell, const Form& form);
+  void TakeAt(const Cell& cell, Form* form);
+  void Record(const Form& form);
   bool Over() const;
 
   const SearchSetting& whole_setting_;

@@ -67,6 +67,27 @@ TEST_F(CellSearchTest, ADetourThatFitsACellIsFoundForAllCopies) {
   EXPECT_FALSE(Contains(result.graph, OpKind::kTanh));
 }
 
+TEST_F(CellSearchTest, TheLogHasWhatWasSearchedByItself) {
+  const SearchResult result = Find(Modules(3, "tanh"), kDetour);
+  int copies = 0, seen = 0, groups = 0, taken = 0;
+  for (const SearchedRegion& form : result.log.regions) {
+    EXPECT_EQ(form.round, 0);
+    EXPECT_GT(form.nodes, 0);
+    EXPECT_LE(form.best_ns, form.estimate_ns);
+    EXPECT_LE(form.pruned, form.seen);
+    EXPECT_EQ(form.results > 0, form.best_ns < form.estimate_ns);
+    copies += form.copies;
+    seen += form.seen;
+    groups += form.groups;
+    taken += form.taken;
+  }
+  EXPECT_GE(copies, 3);
+  EXPECT_EQ(seen, result.cell_graphs);
+  EXPECT_EQ(groups, result.cell_groups);
+  EXPECT_EQ(taken, 3);
+  EXPECT_THAT(Find(Modules(3, "tanh"), kDetour, /*cell_graphs_max=*/0).log.regions, IsEmpty());
+}
+
 TEST_F(CellSearchTest, WithoutCellsABeamOverTheWholeGraphFindsAFewOfThem) {
   const SearchResult three = Find(Modules(3, "tanh"), kDetour, /*cell_graphs_max=*/0);
   EXPECT_EQ(three.cell_graphs, 0);

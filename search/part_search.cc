@@ -6,22 +6,36 @@ namespace ag {
 
 PartSearch SearchPart(const SearchSetting& setting, int beam_graphs_max) {
   const Graph& part = setting.request.input;
-  ++setting.run.counts.graphs;
-  if (!FormMeasuredGroups(setting.For(part), setting.times).ok()) return {};
-  PartSearch found{.estimate_ns = EstimateNs(part, setting)};
-  RewriteTrail trail;
-  const RankedGraph root = {part, found.estimate_ns};
-  Backtracking backtracking(setting, trail);
-  std::vector<RankedGraph> graphs = backtracking.Run(root, {});
-  if (beam_graphs_max > 0) {
-    graphs = BestOf(std::move(graphs), BeamSearch(setting, trail).Run({root}, {}, beam_graphs_max),
-                    setting.request.options.limits.candidates_max);
+  SearchCounts& counts = setting.run.counts;
+  const SearchCounts before = counts;
+  const int asked = setting.times.asked();
+  PartSearch found;
+  ++counts.graphs;
+  if (FormMeasuredGroups(setting.For(part), setting.times).ok()) {
+    found.estimate_ns = EstimateNs(part, setting);
+    RewriteTrail trail;
+    const RankedGraph root = {part, found.estimate_ns};
+    Backtracking backtracking(setting, trail);
+    std::vector<RankedGraph> graphs = backtracking.Run(root, {});
+    if (beam_graphs_max > 0) {
+      graphs =
+          BestOf(std::move(graphs), BeamSearch(setting, trail).Run({root}, {}, beam_graphs_max),
+                 setting.request.options.limits.candidates_max);
+    }
+    for (const RankedGraph& graph : graphs) {
+      if (!IsGain(graph.estimate_ns, found.estimate_ns)) break;
+      found.results.push_back({trail.Steps(graph.step), graph.estimate_ns});
+    }
+    found.stop = backtracking.stop();
   }
-  for (const RankedGraph& graph : graphs) {
-    if (!IsGain(graph.estimate_ns, found.estimate_ns)) break;
-    found.results.push_back({trail.Steps(graph.step), graph.estimate_ns});
-  }
-  found.stop = backtracking.stop();
+  SearchedRegion& figures = found.figures;
+  figures.nodes = part.size();
+  figures.estimate_ns = found.estimate_ns;
+  figures.best_ns = found.results.empty() ? found.estimate_ns : found.results[0].estimate_ns;
+  figures.seen = counts.graphs - before.graphs;
+  figures.pruned = counts.pruned - before.pruned;
+  figures.groups = setting.times.asked() - asked;
+  figures.results = static_cast<int>(found.results.size());
   return found;
 }
 

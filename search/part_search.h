@@ -18,6 +18,7 @@ struct PartSearch {
   double estimate_ns = kNoTimeNs;  // Of the part as it is.
   std::vector<PartResult> results;
   StopReason stop = StopReason::kNone;  // Backtracking::stop().
+  SearchedRegion figures;               // Without what only the whole graph tells.
 };
 
 // Returns what makes the estimate of setting.request.input, a cleaned-up part, less: the best

@@ -67,7 +67,8 @@ std::vector<RankedGraph> RegionSearch::Run(const RankedGraph& root,
     StatusOr<RankedGraph> made = Make(clean, cover);
     if (!made.ok() || made->estimate_ns == kNoTimeNs) continue;
     const std::pair key(made->estimate_ns, HashOfStructure(made->graph));
-    if (!skip.contains(key.second)) best.emplace(key, *std::move(made));
+    if (skip.contains(key.second)) continue;
+    if (best.emplace(key, *std::move(made)).second) Record(cover, key.first);
   }
   if (setting_.run.Over()) stop_ = setting_.run.OverReason();
   std::vector<RankedGraph> graphs;
@@ -96,6 +97,14 @@ void RegionSearch::Solve(const Region& region, Cell cell, int graphs_max) {
     solved.found = SearchPart(setting_);
     if (solved.found.stop != StopReason::kNone) stop_ = solved.found.stop;
   }
+  SearchedRegion figures = solved.found.figures;
+  figures.round = setting_.run.counts.rounds;
+  figures.first_piece = region.first;
+  figures.end_piece = region.end;
+  figures.nodes = solved.graph.size();
+  figures.estimate_ns = solved.found.estimate_ns;
+  if (figures.seen == 0) figures.best_ns = figures.estimate_ns;
+  setting_.run.log.Add(figures);
   solved_.push_back(std::move(solved));
 }
 
@@ -132,6 +141,15 @@ std::vector<RegionSearch::Cover> RegionSearch::Join(int pieces) const {
   std::erase_if(joined, [](const Cover& cover) { return cover.parts.empty(); });
   if (joined.size() > static_cast<size_t>(ResultsMax())) joined.resize(ResultsMax());
   return joined;
+}
+
+void RegionSearch::Record(const Cover& cover, double estimate_ns) const {
+  JoinedRegions join{.round = setting_.run.counts.rounds, .estimate_ns = estimate_ns};
+  for (const auto& [solved, result] : cover.parts) {
+    const Region& region = solved_[static_cast<size_t>(solved)].region;
+    join.parts.push_back({region.first, region.end, result});
+  }
+  setting_.run.log.Add(std::move(join));
 }
 
 // Makes the graph of a cover, from the last region to the first.

@@ -47,6 +47,7 @@ class RegionSearch {
   void Solve(const Region& region, Cell cell, int graphs_max);
   std::vector<Cover> Join(int pieces) const;
   StatusOr<RankedGraph> Make(const RankedGraph& root, const Cover& cover);
+  void Record(const Cover& cover, double estimate_ns) const;
   int ResultsMax() const;
 
   const SearchSetting& whole_setting_;

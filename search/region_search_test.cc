@@ -54,6 +54,31 @@ TEST_F(RegionSearchTest, ResultsOfPiecesAreJoined) {
   EXPECT_EQ(stop_, StopReason::kNone);
 }
 
+// A row for each piece, and the cover of each graph that is returned.
+TEST_F(RegionSearchTest, TheLogHasRegionsAndJoins) {
+  SearchOptions options{.method = SearchMethod::kPaper, .partition = {3, 3}};
+  options.limits.candidates_max = 2;
+  const auto best = Run(Chain("mmtmmtmms"), options);
+  ASSERT_THAT(log_.regions, SizeIs(3));
+  for (int piece = 0; piece < 3; ++piece) {
+    const SearchedRegion& region = log_.regions[static_cast<size_t>(piece)];
+    EXPECT_EQ(region.first_piece, piece);
+    EXPECT_EQ(region.end_piece, piece + 1);
+    EXPECT_EQ(region.copies, 1);
+    EXPECT_EQ(region.seen, 2);  // The piece as it is and its one rewrite.
+    EXPECT_EQ(region.pruned, 0);
+    EXPECT_EQ(region.results, 1);
+    EXPECT_LT(region.best_ns, region.estimate_ns);
+  }
+  ASSERT_THAT(best, SizeIs(2));
+  ASSERT_THAT(log_.joins, SizeIs(2));
+  EXPECT_EQ(log_.joins[0].estimate_ns, best[0].estimate_ns);
+  using Part = JoinedRegions::Part;
+  EXPECT_THAT(log_.joins[0].parts,
+              testing::ElementsAre(Part{0, 1, 0}, Part{1, 2, 0}, Part{2, 3, 0}));
+  EXPECT_THAT(log_.joins[1].parts, SizeIs(2));
+}
+
 TEST_F(RegionSearchTest, TheBestAreKept) {
   SearchOptions options{.method = SearchMethod::kPaper, .partition = {3, 3}};
   options.limits.candidates_max = 2;

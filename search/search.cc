@@ -70,9 +70,12 @@ class PlanSearch {
   void SearchCells();
   void SearchRounds();
   void SearchFrom(const RankedGraph& root);
-  void TryGraphs(const std::vector<RankedGraph>& graphs);
-  std::vector<PlanCandidate> PlansOf(const std::vector<RankedGraph>& graphs);
+  void TryGraphs(const std::vector<RankedGraph>& graphs, CandidateOrigin origin);
+  std::vector<PlanCandidate> PlansOf(const std::vector<RankedGraph>& graphs,
+                                     CandidateOrigin origin);
   bool MeasureRound(std::vector<PlanCandidate> plans, const std::vector<RankedGraph>& graphs);
+  StatusOr<std::vector<PlanTiming>> MeasureBesideInput(
+      const std::vector<const PlanCandidate*>& candidates, Measurer::Effort effort);
   void Enqueue(RankedGraph graph, double speedup);
   bool MayRefine(const PlanCandidate& candidate);
   std::vector<KernelChoice> Refine(PlanCandidate* candidate);
@@ -129,6 +132,7 @@ StatusOr<SearchResult> PlanSearch::Run() {
   result.plans_refined = run_.counts.refined;
   result.stop_reason = stop_;
   result.warnings = run_.warnings();
+  result.log = std::move(run_.log);
   return result;
 }
 
@@ -250,10 +254,8 @@ Status PlanSearch::MeasureInput() {
   for (const PlanCandidate& other : others) candidates.push_back(&other);
   run_.Report("measuring plans");
   measurer_.EndBy(run_.search_end());
-  const Nanos begin = run_.Now();
   AG_LET(std::vector<PlanTiming> timings,
-         MeasureAgainstInput(measurer_, input_, candidates, Measurer::Effort::kRanking));
-  plan_takes_ = (run_.Now() - begin) / timings.size();
+         MeasureBesideInput(candidates, Measurer::Effort::kRanking));
   input_timing_ = timings[0];
   measured_graphs_.insert(HashOfStructure(request_.input));
   double speedup = 1;
@@ -264,7 +266,32 @@ Status PlanSearch::MeasureInput() {
     measured_.push_back({std::move(others[i]), timing});
   }
   Enqueue(input_graph_, speedup);
+  run_.AddToHistory();
   return OkStatus();
+}
+
+// Measures the input and candidates in one call, and remembers what was measured.
+StatusOr<std::vector<PlanTiming>> PlanSearch::MeasureBesideInput(
+    const std::vector<const PlanCandidate*>& candidates, Measurer::Effort effort) {
+  const Nanos begin = run_.Now();
+  StatusOr<std::vector<PlanTiming>> timings =
+      MeasureAgainstInput(measurer_, input_, candidates, effort);
+  plan_takes_ = (run_.Now() - begin) / (candidates.size() + 1);
+  const bool is_final = effort == Measurer::Effort::kVerdict;
+  for (size_t i = 0; timings.ok() && i < timings->size(); ++i) {
+    const PlanCandidate& candidate = i == 0 ? input_ : *candidates[i - 1];
+    const bool is_known = i == 0 && !is_final && !run_.log.measured.empty();
+    const bool is_cut = (*timings)[i].status.code() == StatusCode::kCancelled;
+    if (is_known || is_cut) continue;
+    run_.log.Add(
+        MeasuredCandidate{.origin = candidate.origin,
+                          .is_final = is_final,
+                          .streams = UsedStreams(candidate.plan),
+                          .rewrites = static_cast<int>(trail_.Steps(candidate.step).size()),
+                          .estimates = candidate,
+                          .timing = (*timings)[i]});
+  }
+  return timings;
 }
 
 void PlanSearch::Enqueue(RankedGraph graph, double speedup) {
@@ -289,7 +316,7 @@ void PlanSearch::SearchCells() {
   cell_groups_ = times_.asked() - asked;
   times_.BeginStage();
   measurer_.EndBy(run_.search_end());
-  if (found && !run_.Cancelled()) TryGraphs({*found});
+  if (found && !run_.Cancelled()) TryGraphs({*found}, {CandidateOrigin::Stage::kCells});
 }
 
 // AutoGraph's Algorithm 1.
@@ -367,20 +394,21 @@ void PlanSearch::SearchFrom(const RankedGraph& root) {
                  limits.candidates_max);
     }
   }
-  if (!run_.Cancelled()) TryGraphs(graphs);
+  if (!run_.Cancelled()) TryGraphs(graphs, {CandidateOrigin::Stage::kRound, run_.counts.rounds});
 }
 
 // Measures the graphs' plans, beside the input, and adds what is not slower than the best to the
 // queue.
-void PlanSearch::TryGraphs(const std::vector<RankedGraph>& graphs) {
-  std::vector<PlanCandidate> plans = PlansOf(graphs);
+void PlanSearch::TryGraphs(const std::vector<RankedGraph>& graphs, CandidateOrigin origin) {
+  std::vector<PlanCandidate> plans = PlansOf(graphs, origin);
   if (plans.empty()) return;
   run_.Report("measuring plans");
   if (MeasureRound(std::move(plans), graphs)) return;
   stop_ = run_.Cancelled() ? StopReason::kCancelled : StopReason::kUnavailable;
 }
 
-std::vector<PlanCandidate> PlanSearch::PlansOf(const std::vector<RankedGraph>& graphs) {
+std::vector<PlanCandidate> PlanSearch::PlansOf(const std::vector<RankedGraph>& graphs,
+                                               CandidateOrigin origin) {
   std::vector<PlanCandidate> all;
   for (const RankedGraph& graph : graphs) {
     measured_graphs_.insert(HashOfStructure(graph.graph));
@@ -392,6 +420,7 @@ std::vector<PlanCandidate> PlanSearch::PlansOf(const std::vector<RankedGraph>& g
     ++run_.counts.candidates;
     for (PlanCandidate& plan : *plans) {
       plan.step = graph.step;
+      plan.origin = origin;
       all.push_back(std::move(plan));
     }
   }
@@ -406,10 +435,8 @@ bool PlanSearch::MeasureRound(std::vector<PlanCandidate> plans,
   std::vector<const PlanCandidate*> pointers;
   for (const PlanCandidate& plan : plans) pointers.push_back(&plan);
   measurer_.EndBy(run_.search_end());
-  const Nanos begin = run_.Now();
   const StatusOr<std::vector<PlanTiming>> timings =
-      MeasureAgainstInput(measurer_, input_, pointers, Measurer::Effort::kRanking);
-  plan_takes_ = (run_.Now() - begin) / (plans.size() + 1);
+      MeasureBesideInput(pointers, Measurer::Effort::kRanking);
   if (!timings.ok()) {
     const bool is_cut = timings.status().code() == StatusCode::kCancelled;
     if (!is_cut) run_.Warn("measuring plans: " + Message(timings.status()));
@@ -437,6 +464,7 @@ bool PlanSearch::MeasureRound(std::vector<PlanCandidate> plans,
     const auto it = speedups.find(graph.step);
     if (it != speedups.end() && it->second >= bar) Enqueue(graph, it->second);
   }
+  run_.AddToHistory();
   return true;
 }
 
@@ -488,7 +516,7 @@ void PlanSearch::CompareFinalists(SearchResult* result) {
   run_.Report("measuring plans");
   measurer_.EndBy(run_.comparison_end());
   StatusOr<std::vector<PlanTiming>> timings =
-      MeasureAgainstInput(measurer_, input_, candidates, Measurer::Effort::kVerdict);
+      MeasureBesideInput(candidates, Measurer::Effort::kVerdict);
   const bool is_cut = timings.status().code() == StatusCode::kCancelled && !run_.Cancelled();
   if (is_cut && !finalists.empty()) return TakeRanked(finalists, result);
   if (!timings.ok()) {
@@ -496,6 +524,7 @@ void PlanSearch::CompareFinalists(SearchResult* result) {
     if (stop_ != StopReason::kCancelled) stop_ = StopReason::kUnavailable;
     return;
   }
+  run_.AddToHistory();
   result->input_timing = timings->front();
   timings->erase(timings->begin());
   if (has_unfused) {

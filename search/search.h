@@ -20,6 +20,7 @@
 #include "plan/plan.h"
 #include "rules/match/rewrite.h"
 #include "search/partition.h"
+#include "search/search_log.h"
 
 namespace ag {
 
@@ -186,6 +187,7 @@ struct SearchResult : FoundPlan {
   int plans_refined = 0;  // All for which it was requested.
   double overlap = 1;     // The overlap fitted to the pairs (plan/schedule/contention_model.h).
   std::vector<std::string> warnings;  // For example a rule that matched and could not be applied.
+  SearchLog log;
 };
 
 // How far the space of graphs was searched.

@@ -60,6 +60,13 @@ void SearchRun::WarnOfRule(const Rule& rule, const Status& status) {
   }
 }
 
+void SearchRun::AddToHistory() {
+  log.Add(SearchPoint{.seconds = std::chrono::duration<double>(Now() - start_).count(),
+                      .graphs = counts.graphs + counts.cell_graphs,
+                      .candidates = counts.candidates,
+                      .best_speedup = best_speedup_});
+}
+
 void SearchRun::Warn(std::string warning) {
   if (std::ranges::find(warnings_, warning) == warnings_.end()) {
     warnings_.push_back(std::move(warning));

@@ -19,6 +19,7 @@ struct SearchCounts {
   int cell_graphs = 0;
   int cell_takes = 0;
   int candidates = 0;
+  int pruned = 0;  // Of the scored graphs: dropped, as they were not below beta x the best.
   int plans_timed = 0;
   int refined = 0;
 };
@@ -50,6 +51,8 @@ class SearchRun {
 
   // Reports the stage with the counts so far to on_progress.
   void Report(std::string_view stage);
+  // Adds a point to the log, when a set of plans has been timed.
+  void AddToHistory();
   void SetBestSpeedup(double speedup) { best_speedup_ = speedup; }
 
   // Adds a warning, unless it is there already.
@@ -59,6 +62,7 @@ class SearchRun {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   SearchCounts counts;
+  SearchLog log;
 
  private:
   const SearchRequest& request_;

@@ -112,6 +112,82 @@ TEST_F(SearchTest, FindsThePlantedWinAndSaysHow) {
   EXPECT_THAT(measurer_.plan_efforts, Each(Measurer::Effort::kRanking));
 }
 
+using Stage = CandidateOrigin::Stage;
+
+// One row for each plan that was timed, with the estimates of its own groups.
+TEST_F(SearchTest, TheLogHasWhatWasTimedAndWhatWasPredictedOfIt) {
+  SearchRequest request = Request(kTwoProducts, kReassociate);
+  request.options.limits.cell_graphs_max = 0;
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  const std::vector<MeasuredCandidate>& measured = result->log.measured;
+  std::vector<std::string> rows;
+  for (const MeasuredCandidate& row : measured) {
+    rows.push_back(fmt::format("{}{}{} {} rewrites {} groups",
+                               row.origin.stage == Stage::kInput ? "input" : "round ",
+                               row.origin.stage == Stage::kInput ? "" : "1",
+                               row.is_final ? " final" : "", row.rewrites, row.estimates.groups));
+    EXPECT_EQ(row.streams, 1);
+    EXPECT_TRUE(row.timing.status.ok());
+    // On one stream nothing is hidden, and the fake plays the simulated time.
+    EXPECT_DOUBLE_EQ(row.estimates.makespan_ns, row.estimates.sum_ns);
+    EXPECT_DOUBLE_EQ(row.estimates.mixed_ns,
+                     row.estimates.sum_ns + 0.25 * row.estimates.critical_path_ns);
+  }
+  EXPECT_THAT(rows,
+              ElementsAre("input 0 rewrites 2 groups", "input 0 rewrites 2 groups",
+                          "round 1 1 rewrites 1 groups", "input final 0 rewrites 2 groups",
+                          "round 1 final 1 rewrites 1 groups", "input final 0 rewrites 2 groups"));
+  EXPECT_EQ(measured[0].timing.speedup, 1);
+  EXPECT_EQ(measured[4].timing.speedup, result->timing.speedup);
+  EXPECT_EQ(measured[4].estimates.makespan_ns, result->estimate_ns);
+}
+
+// The search's clock tells the seconds of the history; the answer is the same whatever it says.
+TEST_F(SearchTest, TheHistoryHasAPointForEachSetOfPlans) {
+  const SearchRequest request = Request(kSixProducts, kReassociate);
+  const auto still = Find(request);
+  TickingClock ticking(Nanos{1'000'000});
+  const auto result = FindPlan(request, measurer_, ticking);
+  ASSERT_TRUE(still.ok() && result.ok());
+  EXPECT_EQ(EncodePlan(still->plan), EncodePlan(result->plan));
+  const std::vector<SearchPoint>& history = result->log.history;
+  // The input, what cells found, each round with new graphs, the final comparison.
+  ASSERT_THAT(history, SizeIs(testing::AllOf(testing::Ge(3u), testing::Le(4u + 4u))));
+  for (size_t i = 1; i < history.size(); ++i) {
+    EXPECT_GT(history[i].seconds, history[i - 1].seconds);
+    EXPECT_GE(history[i].graphs, history[i - 1].graphs);
+    EXPECT_GE(history[i].best_speedup, history[i - 1].best_speedup);
+  }
+  EXPECT_GT(history.front().seconds, 0);
+  EXPECT_EQ(history.front().candidates, 0);
+  EXPECT_EQ(history.back().graphs, result->graphs + result->cell_graphs);
+  EXPECT_EQ(history.back().candidates, result->candidates);
+  EXPECT_EQ(history.back().best_speedup, result->best_speedup);
+  for (const SearchPoint& point : still->log.history) EXPECT_EQ(point.seconds, 0);
+}
+
+// A plan that fails has its reason in place of a time.
+TEST_F(SearchTest, TheLogSaysWhyAPlanHasNoTime) {
+  SearchRequest request = Request(kTwoProducts, kReassociate);
+  request.options.limits.cell_graphs_max = 0;
+  measurer_.plan_failure = [&](const Candidate& candidate) {
+    return candidate.graph.digest() == request.input.digest()
+               ? OkStatus()
+               : Err(StatusCode::kInternal, "it crashed");
+  };
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  int failed = 0;
+  for (const MeasuredCandidate& row : result->log.measured) {
+    if (row.timing.status.ok()) continue;
+    ++failed;
+    EXPECT_EQ(Message(row.timing.status), "it crashed");
+    EXPECT_EQ(row.origin, (CandidateOrigin{Stage::kRound, 1}));
+  }
+  EXPECT_EQ(failed, 1);
+}
+
 constexpr std::string_view kConv = R"(
 input x f32[1,32,8,8]
 w = const f32[32,32,3,3] seed 1

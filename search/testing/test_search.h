@@ -49,6 +49,7 @@ class StrategyTest : public testing::Test {
     root_ns_ = search.MeasureInput();
     auto best = run(search.setting, RankedGraph{request_.input, root_ns_});
     counts_ = search.run.counts;
+    log_ = search.run.log;
     return best;
   }
 
@@ -73,6 +74,7 @@ class StrategyTest : public testing::Test {
   double root_ns_ = 0;
   StopReason stop_ = StopReason::kNone;
   SearchCounts counts_;
+  SearchLog log_;
 };
 
 }  // namespace ag
