@@ -95,6 +95,41 @@ constexpr char kExample[] = R"pb(
     expansions: 800
     graphs: 12043
     cell_graphs: 420
+    search_log {
+      measured {
+        stage: ROUND
+        round: 1
+        streams: 1
+        rewrites: 9
+        estimates {
+          mixed_ns: 4100000
+          sum_ns: 3520000
+          critical_path_ns: 2320000
+          makespan_ns: 3520000
+          groups: 31
+        }
+        timing {
+          latency { median_ns: 3590000 low_ns: 3570000 high_ns: 3620000 }
+          speedup: 1.121
+          speedup_low: 1.115
+          speedup_high: 1.13
+          verdict: FASTER
+          blocks: 5
+        }
+      }
+      history { seconds: 98.5 graphs: 3420 candidates: 8 best_speedup: 1.121 }
+      regions {
+        copies: 8
+        nodes: 10
+        estimate_ns: 310000
+        best_ns: 280000
+        seen: 24
+        pruned: 9
+        groups: 12
+        results: 2
+        taken: 8
+      }
+    }
     candidates: 32
     estimate_ns: 3520000
     search: COMPLETE

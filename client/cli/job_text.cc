@@ -1,12 +1,12 @@
 #include "client/cli/job_text.h"
 
-#include <absl/strings/ascii.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 #include <string>
+
+#include "client/cli/search_text.h"
 
 namespace ag {
 namespace {
@@ -184,13 +184,6 @@ std::string PortableRows(const v1::Result& r) {
   return text;
 }
 
-std::string SearchText(const v1::Result& r) {
-  return fmt::format("{} (stopped: {}); {} rounds, {} graphs, {} measured whole, {} groups failed",
-                     v1::Result::SearchState_Name(r.search()),
-                     absl::AsciiStrToLower(v1::Result::StopReason_Name(r.stop_reason())),
-                     r.rounds(), r.graphs() + r.cell_graphs(), r.candidates(), r.groups_failed());
-}
-
 }  // namespace
 
 std::string Headline(const v1::Job& job) {
@@ -267,7 +260,7 @@ std::string ResultTable(const v1::Job& job) {
   text += PortableRows(r);
   text += Row("plan", fmt::format("{} groups on {} stream{}", r.groups(), r.streams(),
                                   r.streams() == 1 ? "" : "s"));
-  text += Row("search", SearchText(r));
+  text += SearchRows(r);
   text += Row("cache", r.cache().model_hit() ? std::string("the whole answer; nothing was measured")
                                              : fmt::format("{} hits, {} misses", r.cache().hits(),
                                                            r.cache().misses()));

@@ -104,7 +104,7 @@ constexpr char kTable[] =
   rewrites     merge-convs x3
   plan         10 groups on 2 streams
 )"
-    "  search       COMPLETE (stopped: exhausted); 4 rounds, 300 graphs, "
+    "  search       COMPLETE (stopped: exhausted: nothing was left to try); 4 rounds, 300 graphs, "
     R"(20 measured whole, 0 groups failed
   cache        5 hits, 6 misses
   time         12.3 s

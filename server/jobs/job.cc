@@ -308,6 +308,7 @@ void ClearLists(v1::Result* result) {
   result->clear_shape_sets();
   result->clear_compared_inputs();
   result->clear_wrong_rewrites();
+  result->clear_search_log();
   result->clear_input_facts();
   result->clear_output_facts();
 }

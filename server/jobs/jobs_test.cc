@@ -712,6 +712,7 @@ TEST(Jobs, ASummaryIsShort) {
     job.result->add_warnings("w");
     job.result->add_errors()->set_output("y");
     job.result->mutable_output_facts()->add_operators();
+    job.result->mutable_search_log()->add_history();
   }
   v1::Job summary;
   ToSummary(job, &summary);

@@ -20,6 +20,7 @@
 #include "server/pipeline/other_sizes.h"
 #include "server/pipeline/pool_measurer.h"
 #include "server/pipeline/publish.h"
+#include "server/pipeline/search_report.h"
 #include "wire/json_wire.h"
 #include "wire/measurement_wire.h"
 
@@ -389,52 +390,6 @@ StatusOr<Published> Pipeline::Confirm(const Setting& setting, const Imported& im
 
 namespace {
 
-v1::Result::SearchState ToWire(SearchState state) {
-  switch (state) {
-    case SearchState::kComplete:
-      return v1::Result::COMPLETE;
-    case SearchState::kStopped:
-      return v1::Result::STOPPED;
-    case SearchState::kNotSearched:
-      return v1::Result::NOT_SEARCHED;
-  }
-  AG_CHECK(false);
-}
-
-v1::Result::StopReason ToWire(StopReason reason) {
-  switch (reason) {
-    case StopReason::kNone:
-      return v1::Result::EXHAUSTED;
-    case StopReason::kRounds:
-      return v1::Result::ROUNDS;
-    case StopReason::kExpansions:
-      return v1::Result::EXPANSIONS;
-    case StopReason::kGraphs:
-      return v1::Result::GRAPHS;
-    case StopReason::kGroups:
-      return v1::Result::GROUPS;
-    case StopReason::kTime:
-      return v1::Result::TIME;
-    case StopReason::kUnavailable:
-      return v1::Result::UNAVAILABLE;
-    case StopReason::kCancelled:
-      return v1::Result::CANCELLED;
-  }
-  AG_CHECK(false);
-}
-
-void TakeSearchFigures(const SearchResult& found, v1::Result* result) {
-  result->set_search(ToWire(SearchStateOf(found.stop_reason, found.rounds, found.cell_graphs)));
-  result->set_stop_reason(ToWire(found.stop_reason));
-  ToProto(found.unfused_timing.latency, result->mutable_unfused_latency());
-  result->set_rounds(found.rounds);
-  result->set_expansions(found.expansions);
-  result->set_graphs(found.graphs);
-  result->set_cell_graphs(found.cell_graphs);
-  result->set_candidates(found.candidates);
-  result->set_groups_failed(found.groups_failed);
-}
-
 void TakeBaseline(const BaselineResult& baseline, v1::Result* result) {
   const auto put = [](const std::optional<Ratio>& ratio, auto mutable_field) {
     if (ratio.has_value()) ToProto(*ratio, mutable_field());
@@ -475,12 +430,7 @@ void TakeOutput(const Published& output, const Digest& model, v1::Result* result
     ToProto(compared, result->add_compared_inputs());
   }
   result->mutable_wrong_rewrites()->Assign(output.wrong.begin(), output.wrong.end());
-  for (const AppliedRewrite& r : output.rewrites) {
-    v1::RewriteCount* rewrite = result->add_rewrites();
-    rewrite->set_rule(r.rule);
-    rewrite->set_count(r.count);
-    rewrite->set_gain_ns(r.gain_ns);
-  }
+  for (const AppliedRewrite& rewrite : output.rewrites) ToProto(rewrite, result->add_rewrites());
 }
 
 // The file cannot be used as the one that came.
