@@ -20,6 +20,25 @@ double Largest(const v1::Result& result, double (v1::OutputError::*field)() cons
   return largest;
 }
 
+std::string RatioText(const v1::Ratio& ratio) {
+  return fmt::format("{:.3f}x  ({:.3f} to {:.3f})", ratio.median(), ratio.low(), ratio.high());
+}
+
+// What the rule gains: measured by leaving it out, else estimated.
+std::string GainText(const v1::RewriteCount& rewrite) {
+  if (!rewrite.has_gain()) {
+    return rewrite.gain_ns() == 0
+               ? ""
+               : fmt::format("  {:.3f} us by estimate, not measured", rewrite.gain_ns() / 1e3);
+  }
+  std::string text = "  gains " + RatioText(rewrite.gain());
+  if (!rewrite.also_left_out().empty()) {
+    text += fmt::format(" with {}, which have no place without it",
+                        fmt::join(rewrite.also_left_out(), ", "));
+  }
+  return text;
+}
+
 std::string RewritesText(const google::protobuf::RepeatedPtrField<v1::RewriteCount>& rewrites) {
   if (rewrites.empty()) return "none";
   std::string text;
@@ -82,10 +101,6 @@ std::string TableRow(const char* name, const std::string& value) {
 }
 
 namespace {
-
-std::string RatioText(const v1::Ratio& ratio) {
-  return fmt::format("{:.3f}x  ({:.3f} to {:.3f})", ratio.median(), ratio.low(), ratio.high());
-}
 
 std::string SizeChange(const v1::Result& r) {
   const double before = static_cast<double>(r.input_facts().file_bytes());
@@ -255,7 +270,10 @@ std::string ResultTable(const v1::Job& job) {
                             Largest(r, &v1::OutputError::max_rel)));
   }
   if (!r.compared_inputs().empty()) text += Row("compared", ComparedText(job));
-  if (!r.rewrites().empty()) text += Row("rewrites", RewritesText(r.rewrites()));
+  for (const v1::RewriteCount& rewrite : r.rewrites()) {
+    text += Row(&rewrite == &r.rewrites(0) ? "rewrites" : "",
+                fmt::format("{} x{}{}", rewrite.rule(), rewrite.count(), GainText(rewrite)));
+  }
   if (!r.clean_up().empty()) text += Row("clean-up", RewritesText(r.clean_up()));
   text += PortableRows(r);
   text += Row("plan", fmt::format("{} groups on {} stream{}", r.groups(), r.streams(),

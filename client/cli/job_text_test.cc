@@ -101,7 +101,7 @@ constexpr char kTable[] =
   device       cpu  cores=2
   policy       fp32, tolerance 0.001
   errors       max abs 2e-05, max rel 2e-06
-  rewrites     merge-convs x3
+  rewrites     merge-convs x3  250.000 us by estimate, not measured
   plan         10 groups on 2 streams
 )"
     "  search       COMPLETE (stopped: exhausted: nothing was left to try); 4 rounds, 300 graphs, "
@@ -187,7 +187,19 @@ TEST(JobText, TheTableFollowsTheResult) {
          r.add_rewrites()->set_rule("b");
          r.mutable_rewrites(1)->set_count(1);
        },
-       "  rewrites     merge-convs x3, b x1\n"},
+       "  rewrites     merge-convs x3  250.000 us by estimate, not measured\n"
+       "               b x1\n"},
+      {"a measured gain",
+       [](v1::Result& r) { *r.mutable_rewrites(0)->mutable_gain() = Ratio(1.2); },
+       "  rewrites     merge-convs x3  gains 1.200x  (1.100 to 1.300)\n"},
+      {"a gain with what hangs on it",
+       [](v1::Result& r) {
+         *r.mutable_rewrites(0)->mutable_gain() = Ratio(1.2);
+         r.mutable_rewrites(0)->add_also_left_out("b");
+         r.mutable_rewrites(0)->add_also_left_out("c");
+       },
+       "  rewrites     merge-convs x3  gains 1.200x  (1.100 to 1.300) with b, c, which have no "
+       "place without it\n"},
       {"from the cache", [](v1::Result& r) { r.mutable_cache()->set_model_hit(true); },
        "  cache        the whole answer; nothing was measured\n"},
       {"warned", [](v1::Result& r) { r.add_warnings("mind the gap"); },

@@ -159,21 +159,23 @@ class TrailReplay {
 
   StatusOr<ReplayedTrail> Run() {
     bool begins_round = false;
-    for (const RewriteStep& step : request_.steps) {
+    for (size_t i = 0; i < request_.steps.size(); ++i) {
+      const RewriteStep& step = request_.steps[i];
+      const bool is_wanted = request_.left_out.empty() || !request_.left_out[i];
       if (step.begins_round) {
         begins_round = true;
         AG_TRY(old_.BeginRound());
         AG_TRY(new_.BeginRound());
       }
       std::optional<Rewrite> there;
-      if (allowed_.Find(step.rewrite.rule->name) != nullptr) there = Find(step.rewrite);
+      if (is_wanted && allowed_.Find(step.rewrite.rule->name) != nullptr) {
+        there = Find(step.rewrite);
+      }
       StatusOr<Graph> after = old_.After(step.rewrite);
       AG_TRY(after, "{}", step.rewrite.rule->name);
       old_.GoTo(*std::move(after));
-      if (!there || !Take(*there)) {
-        ++result_.left_out;
-        continue;
-      }
+      result_.kept.push_back(there && Take(*there));
+      if (!result_.kept.back()) continue;
       result_.steps.push_back({*std::move(there), begins_round});
       begins_round = false;
     }

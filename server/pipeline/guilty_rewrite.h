@@ -51,18 +51,20 @@ StatusOr<GuiltyRewrite> FindGuiltyRewrite(const TrailRequest& request);
 struct ReplayedTrail {
   Graph graph;
   std::vector<RewriteStep> steps;  // Valid for the graph that it was replayed on.
-  int left_out = 0;                // Rewrites of rules that are not there, or without a place.
+  std::vector<bool> kept;          // By step of the request: it is among `steps`.
 };
 
-// Repeats on `onto` the steps that were made on `input` by `rules`, as far as `allowed` has their
-// rules and they still find their places: a place is the one whose nodes correspond. `onto` is
-// cleaned up by `allowed`, a subset of `rules`, to which the bindings of the result belong.
+// Repeats on `onto` the steps that were made on `input` by `rules`, as far as they are not left
+// out, `allowed` has their rules, and they still find their places: a place is the one whose nodes
+// correspond. `onto` is cleaned up by `allowed`, a subset of `rules`, to which the bindings of the
+// result belong.
 struct ReplayRequest {
   Graph input;
   std::vector<RewriteStep> steps;
   const RuleSet* rules = nullptr;
   Graph onto;
   const RuleSet* allowed = nullptr;
+  std::vector<bool> left_out = {};  // By step: those to go without; empty: none.
 };
 StatusOr<ReplayedTrail> ReplayTrail(const ReplayRequest& request);
 

@@ -149,7 +149,7 @@ TEST_F(GuiltyRewriteTest, OfTwoWrongOnesEachIsFound) {
   ExpectShows(first);
   const RuleSet rest = rules_.Without({first.rule}, /*strict=*/false);
   const ReplayedTrail replayed = *ReplayTrail({input_, steps, &rules_, input_, &rest});
-  EXPECT_EQ(replayed.left_out, 1);
+  EXPECT_THAT(replayed.kept, ::testing::Contains(false).Times(1));
   ASSERT_EQ(replayed.steps.size(), 4u);
   request.steps = replayed.steps;
   request.rules = &rest;
@@ -238,7 +238,7 @@ TEST_F(GuiltyRewriteTest, AReplayOfAllMakesTheSameGraph) {
   ASSERT_TRUE(walk.Take(steps).ok());
   const ReplayedTrail replayed = *ReplayTrail({input_, steps, &rules_, input_, &rules_});
   EXPECT_EQ(replayed.graph.digest(), walk.graph().digest());
-  EXPECT_EQ(replayed.left_out, 0);
+  EXPECT_THAT(replayed.kept, ::testing::Each(true));
 }
 
 // Places behind the one that is left out are found, and a replay's steps can be taken themselves.
@@ -252,6 +252,15 @@ TEST_F(GuiltyRewriteTest, WhatFollowsTheLeftOutOneIsKept) {
   ASSERT_TRUE(walk.Take(replayed.steps).ok());
   EXPECT_EQ(walk.graph().digest(), replayed.graph.digest());
   EXPECT_TRUE(replayed.steps[0].begins_round);
+}
+
+// The same by step and not by rule.
+TEST_F(GuiltyRewriteTest, AStepIsLeftOutByItself) {
+  const std::vector<RewriteStep> steps = Trail({"bad-tanh", "good-neg", "good-relu"});
+  const ReplayedTrail replayed =
+      *ReplayTrail({input_, steps, &rules_, input_, &rules_, {false, true, false}});
+  EXPECT_THAT(RulesOf(replayed.steps), ElementsAre("bad-tanh", "good-relu"));
+  EXPECT_THAT(replayed.kept, ElementsAre(true, false, true));
 }
 
 // A rewrite whose place the left-out one made has no place.
@@ -274,7 +283,7 @@ TEST_F(GuiltyRewriteTest, WhatTheLeftOutOneMadeIsLeftOutToo) {
   ASSERT_EQ(steps.size(), 3u);
   const ReplayedTrail replayed = *ReplayTrail({input_, steps, &rules, input_, &rest});
   EXPECT_THAT(RulesOf(replayed.steps), ElementsAre("good-neg"));
-  EXPECT_EQ(replayed.left_out, 2);
+  EXPECT_THAT(replayed.kept, ElementsAre(false, false, true));
   EXPECT_EQ(replayed.graph.digest(),
             ParseGraph("input x f32[4]\noutput y = abs(tanh(x))\n")->digest());
 }

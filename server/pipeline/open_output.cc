@@ -28,9 +28,14 @@ std::string LeftOutText(const std::vector<AppliedRewrite>& left_out, const std::
                      shapes, fmt::join(texts, ", "));
 }
 
-// Takes away the rewrites that were left out.
+// Takes away the rewrites that were left out. What the others gain was measured beside these.
 std::vector<AppliedRewrite> Without(std::vector<AppliedRewrite> rewrites,
                                     const std::vector<AppliedRewrite>& left_out) {
+  for (AppliedRewrite& rewrite : rewrites) {
+    if (left_out.empty()) break;
+    rewrite.gain = std::nullopt;
+    rewrite.also_left_out.clear();
+  }
   for (const AppliedRewrite& left : left_out) {
     for (AppliedRewrite& rewrite : rewrites) {
       if (rewrite.rule != left.rule) continue;

@@ -4,6 +4,7 @@
 
 #include "base/blobs.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/measuring_lock.h"
 #include "base/text.h"
 #include "graph/onnx/imported_model.h"
@@ -20,6 +21,7 @@
 #include "server/pipeline/other_sizes.h"
 #include "server/pipeline/pool_measurer.h"
 #include "server/pipeline/publish.h"
+#include "server/pipeline/rewrite_gains.h"
 #include "server/pipeline/search_report.h"
 #include "wire/json_wire.h"
 #include "wire/measurement_wire.h"
@@ -305,7 +307,18 @@ StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& 
     // A turn that cannot be renewed ends the search: it must not run beside a measurement.
     return setting.control.cancelled() || !turn.Yield(clock_).ok();
   };
-  return FindPlan(request, measurer, clock_);
+  AG_LET(SearchResult found, FindPlan(request, measurer, clock_));
+  const auto is_over = [&] {
+    return request.cancelled() || clock_.Now() >= budget.comparison_end();
+  };
+  const GainRequest gains{imported.input, setting.rules, setting.spec, setting.offer.environment,
+                          setting.policy, is_over};
+  DropUndoneRewrites(gains, &found);
+  measurer.EndBy(budget.comparison_end());
+  if (const Status measured = MeasureGains(gains, measurer, &found); !measured.ok()) {
+    LogInfo("gains of rewrites are estimates: {}", Message(measured));
+  }
+  return found;
 }
 
 OutputSetting Pipeline::ToOutput(const Setting& setting, const Imported& imported,

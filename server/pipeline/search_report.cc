@@ -124,6 +124,9 @@ void ToProto(const AppliedRewrite& rewrite, v1::RewriteCount* proto) {
   proto->set_rule(rewrite.rule);
   proto->set_count(rewrite.count);
   proto->set_gain_ns(rewrite.gain_ns);
+  if (rewrite.gain) ToProto(*rewrite.gain, proto->mutable_gain());
+  proto->mutable_also_left_out()->Assign(rewrite.also_left_out.begin(),
+                                         rewrite.also_left_out.end());
 }
 
 void ToProto(const SearchLog& log, v1::SearchLog* proto) {

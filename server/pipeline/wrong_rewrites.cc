@@ -47,6 +47,8 @@ std::vector<AppliedRewrite> Counted(const std::vector<RewriteStep>& steps,
     const auto count = static_cast<int>(std::ranges::count_if(steps, is_it));
     if (count == 0) continue;
     rewrite.gain_ns *= static_cast<double>(count) / rewrite.count;
+    rewrite.gain = std::nullopt;  // It was measured beside all of them.
+    rewrite.also_left_out.clear();
     rewrite.count = count;
     counted.push_back(std::move(rewrite));
   }
