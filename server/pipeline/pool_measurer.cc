@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "plan/fusion/learned_times.h"
+#include "plan/interval.h"
 #include "wire/candidate_wire.h"
 #include "wire/measurement_wire.h"
 
@@ -70,8 +71,8 @@ std::optional<Measurement> PoolMeasurer::Remembered(const GroupProblem& problem)
   return row->measurement;
 }
 
-std::vector<PoolMeasurer::Asked> PoolMeasurer::CheckKernels(const std::vector<Unchecked>& rows,
-                                                            std::vector<Digest>* hit_keys) {
+std::vector<PoolMeasurer::Asked> PoolMeasurer::CheckKernels(const std::vector<Recalled>& rows,
+                                                            std::vector<Recalled>* recalled) {
   std::vector<bool> has(rows.size(), false);
   for (size_t begin = 0; begin < rows.size(); begin += kBatch) {
     const size_t end = std::min(rows.size(), begin + kBatch);
@@ -96,8 +97,7 @@ std::vector<PoolMeasurer::Asked> PoolMeasurer::CheckKernels(const std::vector<Un
       misses.push_back(rows[i].asked);
       continue;
     }
-    fresh_.insert_or_assign(rows[i].asked.bytes, rows[i].measurement);
-    hit_keys->push_back(rows[i].key);
+    recalled->push_back(rows[i]);
     if (const Status set = cache_.SetChecked(rows[i].key); !set.ok()) {
       LogWarn("cache: {}", Message(set));
     }
@@ -121,40 +121,68 @@ std::vector<StatusOr<Measurement>> PoolMeasurer::MeasurePairs(
   return Measure(all);
 }
 
-std::vector<StatusOr<Measurement>> PoolMeasurer::Measure(const std::vector<Asked>& all) {
-  std::vector<Digest> hit_keys;
-  std::vector<Asked> missing;
-  std::vector<Unchecked> unchecked;
-  std::map<std::string_view, std::optional<StatusOr<Measurement>>> distinct;
-  for (const Asked& asked : all) {
-    const auto [entry, is_new] = distinct.try_emplace(asked.bytes);
-    if (!is_new) continue;
-    const Digest key = GroupKey(asked.bytes, options_.environment);
-    entry->second = Fresh(asked.bytes);
-    const auto row = entry->second.has_value() ? std::nullopt : Recall(asked.bytes, key);
-    if (row.has_value() && !row->is_checked) {
-      unchecked.push_back({asked, key, row->measurement});
-      continue;
-    }
-    if (row.has_value()) {
-      entry->second = row->status.ok() ? StatusOr<Measurement>(row->measurement) : row->status;
-    }
-    if (entry->second.has_value()) {
-      hit_keys.push_back(key);
-    } else {
-      missing.push_back(asked);
-    }
-  }
-  for (Asked& miss : CheckKernels(unchecked, &hit_keys)) missing.push_back(std::move(miss));
-  hits_ += static_cast<int>(hit_keys.size());
-  misses_ += static_cast<int>(missing.size());
+bool PoolMeasurer::TakeRecalled(const Recalled& row) {
+  Measurement measurement = row.measurement;
+  const bool has_canaries =
+      !measurement.simulated && !canaries_.empty() && measurement.canary_ns > 0;
+  const double moved = has_canaries ? Median(canaries_) / measurement.canary_ns : 1;
+  const auto scale = [moved](double& ns) { ns *= moved; };
+  scale(measurement.latency.median_ns);
+  scale(measurement.latency.low_ns);
+  scale(measurement.latency.high_ns);
+  scale(measurement.canary_ns);
+  for (auto& [kernel, ns] : measurement.alternatives) scale(ns);
+  fresh_.insert_or_assign(row.asked.bytes, std::move(measurement));
+  return std::max(moved, 1 / moved) <= 1 + kCanaryMovedMax;
+}
+
+void PoolMeasurer::MeasureMissing(const std::vector<Asked>& missing) {
   for (size_t begin = 0; begin < missing.size(); begin += kBatch) {
     const size_t end = std::min(missing.size(), begin + kBatch);
     MeasureBatch({missing.begin() + static_cast<ptrdiff_t>(begin),
                   missing.begin() + static_cast<ptrdiff_t>(end)});
   }
-  const Status counted = cache_.Count(static_cast<int64_t>(hit_keys.size()),
-                                      static_cast<int64_t>(missing.size()), hit_keys);
+}
+
+// What is missing is measured first: it tells the canary of now. What is measured again keeps its
+// scaled time when there is no time left for it.
+std::vector<StatusOr<Measurement>> PoolMeasurer::Measure(const std::vector<Asked>& all) {
+  std::vector<Digest> hit_keys;
+  std::vector<Asked> missing, moved;
+  std::vector<Recalled> recalled, unchecked;
+  std::map<std::string_view, std::optional<StatusOr<Measurement>>> distinct;
+  for (const Asked& asked : all) {
+    const auto [entry, is_new] = distinct.try_emplace(asked.bytes);
+    if (!is_new) continue;
+    entry->second = Fresh(asked.bytes);
+    if (entry->second.has_value()) continue;  // This job has it; the cache was asked before.
+    const Digest key = GroupKey(asked.bytes, options_.environment);
+    const auto row = Recall(asked.bytes, key);
+    if (!row.has_value()) {
+      missing.push_back(asked);
+    } else if (row->status.ok()) {
+      (row->is_checked ? recalled : unchecked).push_back({asked, key, row->measurement});
+    } else {
+      entry->second = row->status;
+      hit_keys.push_back(key);
+    }
+  }
+  for (Asked& miss : CheckKernels(unchecked, &recalled)) missing.push_back(std::move(miss));
+  MeasureMissing(missing);
+  for (const Recalled& row : recalled) {
+    if (TakeRecalled(row)) {
+      hit_keys.push_back(row.key);
+    } else {
+      moved.push_back(row.asked);
+    }
+  }
+  if (!moved.empty()) LogInfo("cache: the canary has moved: {} groups again", moved.size());
+  MeasureMissing(moved);
+  const size_t misses = missing.size() + moved.size();
+  hits_ += static_cast<int>(hit_keys.size());
+  misses_ += static_cast<int>(misses);
+  const Status counted =
+      cache_.Count(static_cast<int64_t>(hit_keys.size()), static_cast<int64_t>(misses), hit_keys);
   if (!counted.ok()) LogWarn("cache counters: {}", Message(counted));
   std::vector<StatusOr<Measurement>> results;
   for (const Asked& asked : all) {
@@ -190,6 +218,8 @@ void PoolMeasurer::Keep(const Asked& asked, const Delivery& delivery) {
   if (!status.ok()) ++failed_;
   foreign_load_.groups += status.ok() ? 1 : 0;
   foreign_load_.groups_disturbed += status.ok() && IsDisturbed(delivery.result.measurement) ? 1 : 0;
+  const double canary_ns = status.ok() ? delivery.result.measurement.canary_ns : 0;
+  if (canary_ns > 0) canaries_.push_back(canary_ns);
   fresh_.insert_or_assign(asked.bytes, status.ok()
                                            ? StatusOr<Measurement>(delivery.result.measurement)
                                            : StatusOr<Measurement>(status));

@@ -44,6 +44,9 @@ class PoolMeasurer : public Measurer {
   void EndBy(Nanos until) override { until_ = until; }
   static constexpr Nanos kGroupGrace{2'000'000'000};
   static constexpr Nanos kPlansGrace{3'000'000'000};  // The input and a rival, ready and run once.
+  // A remembered time is scaled by the canary's time now over that of then; beyond this the group
+  // is measured again. Without a measurement of this job the canary of now is not known.
+  static constexpr double kCanaryMovedMax = 0.1;
   // Asks a worker where kernels were close when their groups were timed; measures no group anew.
   StatusOr<std::vector<KernelChoice>> RefinePlan(const Candidate& candidate) override;
 
@@ -95,15 +98,19 @@ class PoolMeasurer : public Measurer {
   // What was measured for this job; else what is remembered, which may be unchecked.
   std::optional<StatusOr<Measurement>> Fresh(const std::string& bytes) const;
   std::optional<CacheRow> Recall(const std::string& bytes, const Digest& key);
-  struct Unchecked {  // A row that came from elsewhere, of kernels that the device may lack.
+  struct Recalled {  // A row of the cache with a time.
     Asked asked;
     Digest key;
     Measurement measurement;
   };
-  // Asks a worker whether the device has the kernels; takes the rows of which it says so and
-  // returns the others, which are misses.
-  std::vector<Asked> CheckKernels(const std::vector<Unchecked>& rows,
-                                  std::vector<Digest>* hit_keys);
+  // Asks a worker whether the device has the kernels of rows that came from elsewhere; adds the
+  // rows of which it says so to `recalled` and returns the others, which are misses.
+  std::vector<Asked> CheckKernels(const std::vector<Recalled>& rows,
+                                  std::vector<Recalled>* recalled);
+  // Takes the row's time as it is now, by the canary of what this job has measured. Returns false
+  // when the canary has moved too far for that.
+  bool TakeRecalled(const Recalled& row);
+  void MeasureMissing(const std::vector<Asked>& missing);
   void MeasureBatch(const std::vector<Asked>& batch);
   void Keep(const Asked& asked, const Delivery& delivery);
   struct Limit {
@@ -119,7 +126,9 @@ class PoolMeasurer : public Measurer {
   GroupCache& cache_;
   Clock& clock_;
   Options options_;
-  std::map<std::string, StatusOr<Measurement>> fresh_;  // Measured for this job, by problem.
+  // By problem: measured for this job, or taken from the cache as times of now.
+  std::map<std::string, StatusOr<Measurement>> fresh_;
+  std::vector<double> canaries_;  // Of what was measured for this job, in nanoseconds.
   int hits_ = 0;
   int misses_ = 0;
   int failed_ = 0;

@@ -39,6 +39,8 @@ class FakeRunner : public WorkRunner {
       const double ns = 100 + entry;
       delivery.result.measurement.latency = {ns, ns, ns};
       delivery.result.measurement.kernel = "k";
+      delivery.result.measurement.canary_ns = canary_ns;
+      delivery.result.measurement.simulated = simulated;
       delivery.result.measurement.samples = 10;
       delivery.result.measurement.disturbed = entry < disturbed ? 6 : 5;
       delivery.result.timing.latency = {ns, ns, ns};
@@ -56,6 +58,8 @@ class FakeRunner : public WorkRunner {
   bool quarantine = false;
   std::set<std::string> kernels_of_device = {"k"};
   int cut_at = 1000;  // The first entry for which there is no time.
+  double canary_ns = 0;
+  bool simulated = false;
   int disturbed = 0;  // Groups, and blocks of each plan, measured beside others.
   std::vector<std::pair<std::string, double>> alternatives;  // Of every group.
   std::vector<KernelChoice> kernels;                         // Of every refinement.
@@ -87,7 +91,8 @@ TEST(PoolMeasurer, AsksTheCacheFirst) {
   }
   PoolMeasurer measurer = b.Make();
   EXPECT_EQ(measurer.MeasureGroups({ReluProblem(1), ReluProblem(2)})[1]->latency.median_ns, 101);
-  EXPECT_EQ(measurer.hits(), 2);
+  measurer.MeasureGroups({ReluProblem(2)});
+  EXPECT_EQ(measurer.hits(), 2) << "what the job has is not taken from the cache again";
   EXPECT_EQ(b.runner.items.size(), 1u);
   EXPECT_EQ(b.cache->Stats()->hits, 2);
   EXPECT_EQ(b.cache->Stats()->misses, 2);
@@ -122,6 +127,89 @@ TEST(PoolMeasurer, AnUnknownKernelIsAMiss) {
   }
   b.Make().MeasureGroups(problems);
   EXPECT_EQ(b.runner.items.size(), 2u) << "what was checked or measured is a hit";
+}
+
+// Two groups were measured beside a canary of 100 ns. A job that measures a third one learns what
+// the canary takes now.
+class CanaryTest : public ::testing::Test {
+ protected:
+  CanaryTest() {
+    b_.runner.canary_ns = 100;
+    b_.runner.alternatives = {{"slower", 200}};
+    b_.Make().MeasureGroups({ReluProblem(1), ReluProblem(2)});
+    b_.runner.items.clear();
+  }
+  // Asks for a group that is not remembered and one that is: the one of 101 ns.
+  StatusOr<Measurement> Ask(PoolMeasurer& measurer) {
+    return measurer.MeasureGroups({ReluProblem(3), ReluProblem(2)})[1];
+  }
+  MeasurerBench b_;
+};
+
+TEST_F(CanaryTest, ARememberedTimeIsScaledToNow) {
+  b_.runner.canary_ns = 108;
+  PoolMeasurer measurer = b_.Make();
+  const auto scaled = Ask(measurer);
+  ASSERT_TRUE(scaled.ok());
+  EXPECT_DOUBLE_EQ(scaled->latency.median_ns, 101 * 1.08);
+  EXPECT_DOUBLE_EQ(scaled->latency.low_ns, 101 * 1.08);
+  EXPECT_DOUBLE_EQ(scaled->latency.high_ns, 101 * 1.08);
+  EXPECT_DOUBLE_EQ(scaled->canary_ns, 108);
+  ASSERT_EQ(scaled->alternatives.size(), 1u);
+  EXPECT_DOUBLE_EQ(scaled->alternatives[0].second, 200 * 1.08);
+  EXPECT_EQ(measurer.hits(), 1);
+  EXPECT_EQ(measurer.misses(), 1);
+  // The report and the kernels' rivals read the same time, and what is stored stays.
+  EXPECT_DOUBLE_EQ(measurer.Remembered(ReluProblem(2))->latency.median_ns, 101 * 1.08);
+  EXPECT_DOUBLE_EQ(b_.Make().Remembered(ReluProblem(2))->latency.median_ns, 101);
+}
+
+TEST_F(CanaryTest, WhatACanaryMovedFarFromIsMeasuredAgain) {
+  b_.runner.canary_ns = 112;
+  PoolMeasurer measurer = b_.Make();
+  const auto now = Ask(measurer);
+  ASSERT_TRUE(now.ok());
+  EXPECT_EQ(now->latency.median_ns, 100) << "it is the first of its batch";
+  EXPECT_EQ(now->canary_ns, 112);
+  EXPECT_EQ(measurer.hits(), 0);
+  EXPECT_EQ(measurer.misses(), 2);
+  EXPECT_EQ(b_.Make().Remembered(ReluProblem(2))->latency.median_ns, 100);
+  b_.runner.canary_ns = 98;  // 112 is 14 % above it.
+  PoolMeasurer faster = b_.Make();
+  faster.MeasureGroups({ReluProblem(4), ReluProblem(2)});
+  EXPECT_EQ(faster.hits(), 0);
+  EXPECT_EQ(faster.misses(), 2);
+}
+
+// Nothing says what the canary takes now: the times fit each other, and nothing is measured.
+TEST_F(CanaryTest, WithoutAMeasurementTimesStayAsTheyAre) {
+  b_.runner.canary_ns = 200;
+  PoolMeasurer measurer = b_.Make();
+  const auto results = measurer.MeasureGroups({ReluProblem(1), ReluProblem(2)});
+  EXPECT_EQ(results[1]->latency.median_ns, 101);
+  EXPECT_EQ(measurer.hits(), 2);
+  EXPECT_TRUE(b_.runner.items.empty());
+}
+
+// Where no time is left to measure again, the scaled time is the best there is.
+TEST_F(CanaryTest, WithoutTimeTheScaledTimeIsTaken) {
+  b_.runner.canary_ns = 150;
+  PoolMeasurer measurer = b_.Make();
+  measurer.MeasureGroups({ReluProblem(3)});
+  measurer.EndBy(b_.clock.Now());
+  EXPECT_DOUBLE_EQ(measurer.MeasureGroups({ReluProblem(2)})[0]->latency.median_ns, 101 * 1.5);
+}
+
+TEST_F(CanaryTest, SimulatedTimesAreNotScaled) {
+  b_.runner.simulated = true;
+  PoolMeasurer::Options fresh = b_.options;
+  fresh.skip_group_cache = true;
+  PoolMeasurer(b_.runner, *b_.cache, b_.clock, fresh)
+      .MeasureGroups({ReluProblem(1), ReluProblem(2)});
+  b_.runner.canary_ns = 150;
+  PoolMeasurer measurer = b_.Make();
+  EXPECT_EQ(Ask(measurer)->latency.median_ns, 101);
+  EXPECT_EQ(measurer.hits(), 1);
 }
 
 // A read of a row computes one digest, its seal; the key is the other one.
