@@ -39,7 +39,7 @@ TEST(ScoreGraph, ElseItIsTheMixedEstimate) {
 }
 
 // What a score is made of, as text.
-std::string TextOf(const StatusOr<ScoredGraph>& scored) {
+std::string ScoreText(const StatusOr<ScoredGraph>& scored) {
   if (!scored.ok()) return ToString(scored.status());
   std::string text = fmt::format("{} ns", scored->estimate_ns);
   for (const Group& group : scored->timed.groups) {
@@ -53,7 +53,7 @@ std::string ScoreFromScratch(const Graph& graph, const SearchRequest& request) {
   FakeMeasurer measurer{request.spec};
   FakeClock clock;
   TestSearch search(request, BuiltInRules(), measurer, clock);
-  return TextOf(ScoreGraph(graph, search.setting));
+  return ScoreText(ScoreGraph(graph, search.setting));
 }
 
 // Keys of groups, times by key and hashes of nodes are kept from graph to graph; none of them may
@@ -64,9 +64,9 @@ TEST(ScoreGraph, AlongAWalkItIsTheScoreFromScratch) {
   spec.patterns[0].steps.push_back({.ops = {OpKind::kAdd}, .optional = true});
   const RuleIndex clean_up(BuiltInRules(), RuleIndex::Kind::kCleanUp);
   int compared = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(seed);
-    Graph graph = *CleanUp(RandomGraph(seed, nullptr, {.nodes = 25}), BuiltInRules());
+    Graph graph = *CleanUp(ag::RandomGraph(seed, nullptr, {.nodes = 25}), BuiltInRules());
     const SearchRequest request{.input = graph, .spec = spec};
     FakeMeasurer measurer{spec};
     measurer.group_ns = [&spec](const GroupProblem& group) { return RooflineNs(group, spec); };
@@ -83,7 +83,7 @@ TEST(ScoreGraph, AlongAWalkItIsTheScoreFromScratch) {
       graph = std::move(child->graph);
       EXPECT_TRUE(HashOfStructure(graph) == HashOfStructure(*GraphBuilder(graph).Build()));
       const StatusOr<ScoredGraph> scored = ScoreGraph(graph, search.setting);
-      EXPECT_EQ(TextOf(scored), ScoreFromScratch(graph, request));
+      EXPECT_EQ(ScoreText(scored), ScoreFromScratch(graph, request));
       if (!scored.ok()) continue;
       ++compared;
       for (const GroupProblem& problem : UnmeasuredOf(graph, request.policy, scored->timed)) {
