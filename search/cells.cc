@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/index_set.h"
 #include "plan/fusion/group_problem.h"
 #include "search/edge_names.h"
+#include "search/partition.h"
+#include "search/repeats.h"
 
 namespace ag {
 namespace {
-
-using Piece = std::vector<NodeId>;
 
 // Cuts behind nodes: at one side is a node with all that it depends on. Always: the pieces before
 // one are closed under operands.
@@ -102,16 +103,24 @@ class Cutter {
   Piece all_;
 };
 
-// Joins each run of single operators with the piece behind it.
-std::vector<Piece> Join(const std::vector<Piece>& pieces, int nodes_max) {
+// Joins each run of single operators with the piece behind it, or, where that repeats, before it.
+std::vector<Piece> Join(const std::vector<JoinedPiece>& pieces, int nodes_max) {
   std::vector<Piece> joined;
-  bool is_open = false;  // The last one takes more.
-  for (const Piece& piece : pieces) {
-    const bool fits = is_open && static_cast<int>(joined.back().size() + piece.size()) <= nodes_max;
-    if (!fits) joined.emplace_back();
+  // The last one takes more, and what is joined takes nothing.
+  bool is_open = false, is_whole = true;
+  const auto fits = [&](const Piece& piece) {
+    return !is_whole && static_cast<int>(joined.back().size() + piece.size()) <= nodes_max;
+  };
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i].nodes;
+    const bool is_single = piece.size() == 1 && !pieces[i].is_joined;
+    const bool ends_range = i + 1 < pieces.size() && pieces[i + 1].is_joined;
+    const bool takes = is_open || (is_single && ends_range);
+    if (pieces[i].is_joined || !takes || !fits(piece)) joined.emplace_back();
     joined.back().insert(joined.back().end(), piece.begin(), piece.end());
     std::ranges::sort(joined.back());
-    is_open = piece.size() == 1;
+    is_open = is_single;
+    is_whole = pieces[i].is_joined;
   }
   return joined;
 }
@@ -207,15 +216,51 @@ class Extraction {
   std::vector<Edge> inputs_;
 };
 
+Digest FormOf(const Graph& graph, const Piece& piece) {
+  return Extraction(graph, piece, /*with_values=*/false).Run().digest();
+}
+
+size_t CountForms(const Graph& graph, const std::vector<Piece>& pieces) {
+  std::set<Digest> forms;
+  for (const Piece& piece : pieces) forms.insert(FormOf(graph, piece));
+  return forms.size();
+}
+
+// Cuts what is too large where the fewest operators pass.
+std::vector<Piece> SplitLarge(const Graph& graph, const std::vector<Piece>& pieces, int nodes_max) {
+  const std::vector<int64_t> costs(static_cast<size_t>(graph.size()), 1);
+  std::vector<Piece> split;
+  for (const Piece& piece : pieces) {
+    if (static_cast<int>(piece.size()) <= nodes_max) {
+      split.push_back(piece);
+      continue;
+    }
+    for (Piece& part : PartitionPiece(graph, piece, costs, {.piece_nodes_max = nodes_max})) {
+      split.push_back(std::move(part));
+    }
+  }
+  return split;
+}
+
+// Returns the pieces joined into cells: by what repeats where that leaves fewer forms.
+std::vector<Piece> JoinPieces(const Graph& graph, const std::vector<Piece>& pieces, int nodes_max) {
+  std::vector<JoinedPiece> apart;
+  for (const Piece& piece : pieces) apart.push_back({piece, false});
+  std::vector<Piece> plain = Join(apart, nodes_max);
+  const auto form = [&](const Piece& piece) { return FormOf(graph, piece); };
+  const auto repeats = JoinRepeats(graph, pieces, form, {.nodes_max = nodes_max});
+  if (std::ranges::none_of(repeats, &JoinedPiece::is_joined)) return plain;
+  std::vector<Piece> repeating = Join(repeats, nodes_max);
+  return CountForms(graph, repeating) < CountForms(graph, plain) ? repeating : plain;
+}
+
 }  // namespace
 
 std::vector<Cell> CutIntoCells(const Graph& graph, const CellOptions& options) {
   if (graph.size() > kCellGraphMax) return {};
-  std::vector<Piece> pieces = Join(Cutter(graph, options).Run(), options.nodes_max);
-  std::erase_if(pieces, [&](const Piece& piece) {
-    return static_cast<int>(piece.size()) > options.nodes_max;
-  });
-  return CellsOf(graph, pieces);
+  const std::vector<Piece> pieces =
+      SplitLarge(graph, Cutter(graph, options).Run(), options.nodes_max);
+  return CellsOf(graph, JoinPieces(graph, pieces, options.nodes_max));
 }
 
 std::vector<Cell> CellsOf(const Graph& graph, std::span<const std::vector<NodeId>> parts) {
@@ -225,7 +270,7 @@ std::vector<Cell> CellsOf(const Graph& graph, std::span<const std::vector<NodeId
     Extraction extraction(graph, piece, /*with_values=*/true);
     Cell cell{.nodes = piece, .graph = extraction.Run()};
     for (const Edge& e : extraction.inputs()) cell.inputs.push_back(names.Of(e));
-    cell.form = Extraction(graph, piece, /*with_values=*/false).Run().digest();
+    cell.form = FormOf(graph, piece);
     cells.push_back(std::move(cell));
   }
   return cells;

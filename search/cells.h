@@ -30,9 +30,11 @@ struct Cell {
 };
 
 // Returns cells in an order in which none reads from a later one. Cuts where the fewest tensors
-// pass come first; more tensors are allowed only inside what has more than nodes_max operators. A
-// run of single operators belongs to the cell behind it. What cannot be cut to nodes_max operators
-// is in no cell, and a graph of more than kCellGraphMax operators has none. Deterministic.
+// pass come first; more tensors are allowed only inside what has more than nodes_max operators, and
+// minimum cuts (partition.h) only inside what is still larger. Pieces between cuts are joined where
+// the graph repeats them and that leaves fewer forms (repeats.h). A run of single operators belongs
+// to the cell behind it, or, where that one repeats, before it. Every operator that runs is in a
+// cell; a graph of more than kCellGraphMax operators has none. Deterministic.
 inline constexpr int kCellGraphMax = 10'000;
 std::vector<Cell> CutIntoCells(const Graph& graph, const CellOptions& options = {});
 

@@ -76,13 +76,17 @@ TEST(Cells, MoreTensorsMayPassWhereOneDoesNotSuffice) {
     text += module;
   }
   const Graph graph = TestGraph(text + "output y = x6\n");
-  // Only the last product with the mask is a cut that one tensor passes.
-  EXPECT_THAT(CutIntoCells(graph, {.tensors_max = 1, .nodes_max = 8}), SizeIs(1));
+  const auto forms = [](const std::vector<Cell>& cells) {
+    std::set<Digest> forms;
+    for (const Cell& cell : cells) forms.insert(cell.form);
+    return forms;
+  };
   const std::vector<Cell> cells = CutIntoCells(graph, {.tensors_max = 2, .nodes_max = 8});
   ASSERT_THAT(cells, SizeIs(6));
-  std::set<Digest> forms;
-  for (const Cell& cell : cells) forms.insert(cell.form);
-  EXPECT_THAT(forms, SizeIs(1));
+  EXPECT_THAT(forms(cells), SizeIs(1));
+  // Only the last product with the mask is a cut that one tensor passes; the rest is cut anywhere.
+  EXPECT_THAT(forms(CutIntoCells(graph, {.tensors_max = 1, .nodes_max = 8})),
+              SizeIs(testing::Gt(1u)));
   // Where a part is small enough, no more tensors than one pass its ends.
   EXPECT_THAT(CutIntoCells(graph, {.tensors_max = 2}), SizeIs(2));
 }
@@ -111,6 +115,26 @@ TEST(Cells, AChainIsCutByItsLength) {
       CutIntoCells(TestGraph(text + "output y = x100\n"), {.nodes_max = 40});
   ASSERT_THAT(cells, SizeIs(5));
   for (const Cell& cell : cells) EXPECT_THAT(cell.nodes, SizeIs(40));
+}
+
+// Every operator reads what four others left, so more tensors pass than any cut may have.
+TEST(Cells, WhatNoFewTensorsPassIsCutWhereTheFewestDo) {
+  std::string text;
+  for (int i = 0; i < 4; ++i) text += fmt::format("input x{} f32[8]\n", i);
+  for (int i = 4; i < 104; ++i) text += fmt::format("x{} = add(x{}, x{})\n", i, i - 4, i - 3);
+  for (int i = 100; i < 104; ++i) text += fmt::format("output y{0} = x{0}\n", i);
+  const Graph graph = TestGraph(text);
+  const std::vector<Cell> cells = CutIntoCells(graph, {.nodes_max = 40});
+  ASSERT_THAT(cells, SizeIs(testing::Ge(3u)));
+  std::vector<int> cell_of(static_cast<size_t>(graph.size()), -1);
+  for (size_t i = 0; i < cells.size(); ++i) {
+    EXPECT_LE(cells[i].nodes.size(), 40u);
+    for (const NodeId id : cells[i].nodes) cell_of[id] = static_cast<int>(i);
+  }
+  for (NodeId id = 4; id < graph.size(); ++id) {
+    EXPECT_GE(cell_of[id], 0) << id;
+    for (const Edge& e : graph.node(id).inputs) EXPECT_LE(cell_of[e.node], cell_of[id]);
+  }
 }
 
 TEST(Cells, WhatRunsNothingOrIsTooLargeHasNone) {

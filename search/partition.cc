@@ -33,17 +33,24 @@ CutProblem CutProblemOf(const Graph& graph, const Piece& piece,
 
 }  // namespace
 
-// Splits pieces at balanced cuts until each is small enough. Always: the pieces done, then those on
-// the stack from its top down, are the whole graph in an order in which no piece reads from a later
-// one. It ends because each cut leaves at least one node on either side.
 std::vector<Piece> PartitionGraph(const Graph& graph, const std::vector<int64_t>& capacity,
+                                  const PartitionOptions& options) {
+  Piece all;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (!Has(graph.node(id).op, kLeaf) && !graph.is_constant(id)) all.push_back(id);
+  }
+  return PartitionPiece(graph, std::move(all), capacity, options);
+}
+
+// Splits pieces at balanced cuts until each is small enough. Always: the pieces done, then those on
+// the stack from its top down, are the whole piece in an order in which no piece reads from a later
+// one. It ends because each cut leaves at least one node on either side.
+std::vector<Piece> PartitionPiece(const Graph& graph, Piece all,
+                                  const std::vector<int64_t>& capacity,
                                   const PartitionOptions& options) {
   AG_CHECK(static_cast<int>(capacity.size()) == graph.size());
   const size_t nodes_max = std::max(options.piece_nodes_max, 1);
-  std::vector<Piece> stack(1);  // The top is the first in the graph.
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    if (!Has(graph.node(id).op, kLeaf) && !graph.is_constant(id)) stack.back().push_back(id);
-  }
+  std::vector<Piece> stack = {std::move(all)};  // The top is the first in the graph.
   std::vector<Piece> pieces;
   while (!stack.empty()) {
     Piece piece = std::move(stack.back());

@@ -25,6 +25,11 @@ using Piece = std::vector<NodeId>;
 std::vector<Piece> PartitionGraph(const Graph& graph, const std::vector<int64_t>& capacity,
                                   const PartitionOptions& options = {});
 
+// Does the same with one piece: ascending nodes of operators that run.
+std::vector<Piece> PartitionPiece(const Graph& graph, Piece piece,
+                                  const std::vector<int64_t>& capacity,
+                                  const PartitionOptions& options = {});
+
 // The pieces `first` to `end` - 1 together.
 struct Region {
   int first = 0;
