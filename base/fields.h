@@ -4,7 +4,7 @@
 //
 //   void Fields(auto& io, Is<Port> auto& port) { io(port.edge, port.layout); }
 //
-// A field may be a bool, an int (u32, never negative), an unsigned or a 64-bit integer, a
+// A field may be a bool, an int (u32, never negative), an unsigned or a 64-bit integer, a double, a
 // std::string, a Digest, a pair, a list or a map of such, or another struct with Fields. Pure
 // functions.
 #pragma once
@@ -41,6 +41,7 @@ class FieldWriter {
   void Write(uint32_t v) { out_.U32(v); }
   void Write(uint64_t v) { out_.U64(v); }
   void Write(int64_t v) { out_.I64(v); }
+  void Write(double v) { out_.F64(v); }
   void Write(const std::string& v) { out_.String(v); }
   void Write(const Digest& v) { out_.AddDigest(v); }
   template <class T>
@@ -96,6 +97,7 @@ class FieldReader {
   void Read(uint32_t& v) { Take(in_.U32(), v); }
   void Read(uint64_t& v) { Take(in_.U64(), v); }
   void Read(int64_t& v) { Take(in_.I64(), v); }
+  void Read(double& v) { Take(in_.F64(), v); }
   void Read(std::string& v) { Take(in_.String(), v); }
   void Read(Digest& v) { Take(in_.ReadDigest(), v); }
   void Read(int& v) {

@@ -74,7 +74,8 @@ Status SearchRegion(const Graph& model, const Options& options, const DeviceSpec
   PairTimes pairs(request.spec, measurer, 0);
   const SearchSetting setting{request, BuiltInRules(), times, pairs, run};
   const double begin = CpuSeconds();
-  const PartSearch found = SearchPart(setting);
+  OneRule one_rule(setting.rules);
+  const PartSearch found = SearchPart(setting, one_rule);
   const double seconds = CpuSeconds() - begin;
   const double best_ns = found.results.empty() ? found.estimate_ns : found.results[0].estimate_ns;
   std::printf(

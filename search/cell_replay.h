@@ -8,7 +8,7 @@
 
 #include "search/cells.h"
 #include "search/one_rule.h"
-#include "search/search.h"
+#include "search/region_store.h"
 
 namespace ag {
 
@@ -18,12 +18,10 @@ struct CellReplay {
   std::vector<RewriteStep> steps;
 };
 
-// Takes `steps`, which were made on the graph of `solved`, a cell of the same form, in `whole`. A
-// place is found again by what is computed there. kNotFound: a step has no place; the message names
-// its rule. The graph that `cell` was cut from may differ from `whole` only behind the cell: take
-// the last cell first. REQUIRES: both graphs are cleaned up, and the rules of `steps` are
-// those of `one_rule`.
-StatusOr<CellReplay> ReplayInCell(const Graph& whole, const Cell& cell, const Graph& solved,
-                                  std::span<const RewriteStep> steps, OneRule& one_rule);
+// Takes `steps`, which were found for a cell of the same form, in `whole`. kNotFound: a step has no
+// place; the message names its rule. The graph that `cell` was cut from may differ from `whole`
+// only behind the cell: take the last cell first. REQUIRES: `whole` is cleaned up.
+StatusOr<CellReplay> ReplayInCell(const Graph& whole, const Cell& cell,
+                                  std::span<const RegionStep> steps, OneRule& one_rule);
 
 }  // namespace ag

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "rules/match/rule_clean_up.h"
+#include "search/region_steps.h"
 #include "search/rewrite_walk.h"
 #include "search/testing/fake_measurer.h"
 #include "search/testing/testing.h"
@@ -37,8 +38,10 @@ class CellReplayTest : public testing::Test {
         cells_(CutIntoCells(graph_)) {}
 
   // The first rewrite of the first cell by itself.
-  std::vector<RewriteStep> Found() const {
-    return {{FindRewrites(*CleanUp(cells_[0].graph, rules_), rules_).at(0), true}};
+  std::vector<RegionStep> Found() {
+    const Graph clean = *CleanUp(cells_[0].graph, rules_);
+    const std::vector<RewriteStep> steps = {{FindRewrites(clean, rules_).at(0), true}};
+    return *TellSteps(clean, steps, one_rule_);
   }
 
   const RuleSet rules_;
@@ -53,8 +56,7 @@ TEST_F(CellReplayTest, WhatWasFoundInOneCellIsTakenInAll) {
   Graph whole = graph_;
   std::vector<RewriteStep> steps;
   for (int i = 2; i >= 0; --i) {  // The last first.
-    const StatusOr<CellReplay> replay =
-        ReplayInCell(whole, cells_[i], cells_[0].graph, Found(), one_rule_);
+    const StatusOr<CellReplay> replay = ReplayInCell(whole, cells_[i], Found(), one_rule_);
     ASSERT_TRUE(replay.ok()) << Message(replay.status());
     EXPECT_EQ(Products(replay->graph), Products(whole) - 1);
     whole = replay->graph;
@@ -75,16 +77,14 @@ output "y" = add(matmul(relu(x), const f32[64,64] seed 1), tanh(x))
                                rules_);
   const std::vector<Cell> cells = CutIntoCells(other);
   ASSERT_THAT(cells, SizeIs(1));
-  const StatusOr<CellReplay> replay =
-      ReplayInCell(other, cells[0], cells_[0].graph, Found(), one_rule_);
+  const StatusOr<CellReplay> replay = ReplayInCell(other, cells[0], Found(), one_rule_);
   EXPECT_EQ(replay.status().code(), StatusCode::kNotFound);
-  EXPECT_EQ(Message(replay.status()), "matmul-reassociate: no place in the cell");
+  EXPECT_EQ(Message(replay.status()), "matmul-reassociate: no place in the region");
 }
 
 TEST_F(CellReplayTest, ACellThatIsNotInTheGraphHasNoPlace) {
   const Graph other = *CleanUp(TestGraph("input x f32[64,64]\noutput \"y\" = tanh(x)\n"), rules_);
-  const StatusOr<CellReplay> replay =
-      ReplayInCell(other, cells_[1], cells_[0].graph, Found(), one_rule_);
+  const StatusOr<CellReplay> replay = ReplayInCell(other, cells_[1], Found(), one_rule_);
   EXPECT_EQ(replay.status().code(), StatusCode::kNotFound);
   EXPECT_EQ(Message(replay.status()), "matmul-reassociate: no place in the whole graph");
 }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "plan/spec/device_spec.h"
 #include "rules/match/rule_clean_up.h"
 #include "search/cell_replay.h"
+#include "search/region_steps.h"
 
 namespace ag {
 namespace {
@@ -20,14 +22,35 @@ SearchRequest RequestForCells(const SearchRequest& request, Nanos time_max) {
   return cells;
 }
 
+// Of cells, of what is searched in them, and of the estimate: what changes the results of equal
+// cells raises it.
+constexpr int kSearchVersion = 1;
+
+RegionKey KeyOf(const Digest& form, const SearchSetting& setting) {
+  const SearchRequest& request = setting.request;
+  const SearchOptions& options = request.options;
+  RegionKey key{.environment = request.environment};
+  key.depends_on = fmt::format(
+      "form={}\nenvironment={}\nspec={}\nrules={}\nprecision={}\ncold_cache={}\nlayout={}\n"
+      "streams={}\nalpha={}\nbeta={}\ndetour={}\ngraphs={}+{}\nresults={}\nsearch={}\n",
+      form.Hex(), request.environment, Sha256(FormatDeviceSpec(request.spec)).Hex(),
+      setting.rules.digest().Hex(), request.policy.precision, request.policy.cold_cache,
+      setting.layout ? LayoutName(*setting.layout) : "any", StreamsMax(request), options.alpha,
+      options.beta, options.limits.detour_max, options.limits.graphs_max, CellSearch::kFormBeamMax,
+      options.limits.candidates_max, kSearchVersion);
+  return key;
+}
+
 }  // namespace
 
-CellSearch::CellSearch(const SearchSetting& setting, RewriteTrail& trail, Nanos time_max)
+CellSearch::CellSearch(const SearchSetting& setting, RewriteTrail& trail, RegionStore* regions,
+                       Nanos time_max)
     : whole_setting_(setting),
       request_(RequestForCells(setting.request, time_max)),
       run_(request_, setting.run.clock()),
       setting_{request_, setting.rules, setting.times, setting.pairs, run_, setting.layout},
       trail_(trail),
+      regions_(regions),
       one_rule_(setting.rules) {}
 
 // Always: whole_ is the input with what was taken so far, at cells behind those still to come.
@@ -38,15 +61,11 @@ std::optional<RankedGraph> CellSearch::Run() {
   whole_.estimate_ns = EstimateNs(whole_.graph, setting_);
   cells_ = CutIntoCells(whole_.graph);
   FindForms();
-  std::vector<Form*> dearest;
-  for (auto& [digest, form] : forms_) dearest.push_back(&form);
-  std::ranges::stable_sort(dearest, std::greater<>(),
-                           [](const Form* form) { return form->copies * form->estimate_ns; });
-  for (Form* form : dearest) Solve(form);
+  SolveForms();
   for (auto cell = cells_.rbegin(); cell != cells_.rend(); ++cell) {
     TakeAt(*cell, &forms_.at(cell->form));
   }
-  for (const Form* form : dearest) Record(*form);
+  for (const Form* form : dearest_) Record(*form);
   whole_setting_.run.counts.cell_graphs = run_.counts.graphs;
   for (const std::string& warning : run_.warnings()) whole_setting_.run.Warn(warning);
   if (whole_.step == RewriteTrail::kInput) return std::nullopt;
@@ -56,48 +75,123 @@ std::optional<RankedGraph> CellSearch::Run() {
   return std::move(whole_);
 }
 
+std::vector<RegionUse> CellSearch::TakeUses() {
+  std::vector<RegionUse> uses;
+  for (Form* form : dearest_) uses.push_back(std::move(form->use));
+  return uses;
+}
+
 void CellSearch::FindForms() {
   for (const Cell& cell : cells_) {
     Form& form = forms_[cell.form];
-    if (form.copies++ > 0) continue;
+    if (form.use.copies++ > 0) continue;
     StatusOr<Graph> clean = CleanUp(cell.graph, setting_.rules);
     AG_CHECK(clean.ok());  // It is a part of a graph that was cleaned up.
     form.graph = *std::move(clean);
     form.estimate_ns = EstimateNs(form.graph, setting_);
+    form.use.key = KeyOf(cell.form, setting_);
+    form.use.entry = {.operators = static_cast<int>(cell.nodes.size()),
+                      .estimate_ns = form.estimate_ns};
   }
+}
+
+void CellSearch::SolveForms() {
+  for (auto& [digest, form] : forms_) dearest_.push_back(&form);
+  std::ranges::stable_sort(dearest_, std::greater<>(),
+                           [](const Form* form) { return form->use.copies * form->estimate_ns; });
+  for (Form* form : dearest_) Solve(form);
+}
+
+bool CellSearch::IsSpent() const {
+  return run_.counts.graphs >= request_.options.limits.graphs_total_max;
+}
+
+void CellSearch::Solve(Form* form) {
+  if (run_.Over() || IsSpent()) return;
+  if (regions_ == nullptr || !Recall(form)) Search(form);
+}
+
+// Takes what the store knows of the form. False: nothing that is of use, and nothing was counted.
+// The results are made and their groups asked for, as a search of the form would have: what is
+// taken at the copies is compared by the same times. Each counts as a graph scored.
+bool CellSearch::Recall(Form* form) {
+  StatusOr<RegionEntry> entry = regions_->Find(form->use.key, form->use.copies);
+  if (!entry.ok()) {
+    if (entry.status().code() != StatusCode::kNotFound) run_.Warn(Message(entry.status()));
+    return false;
+  }
+  std::vector<std::pair<Graph, RegionResult*>> made;
+  for (RegionResult& result : entry->results) {
+    StatusOr<Graph> graph = TakeSteps(form->graph, result.steps, one_rule_);
+    if (graph.ok()) made.emplace_back(*std::move(graph), &result);
+    if (run_.Over()) return true;
+  }
+  if (made.empty() && !entry->results.empty()) return false;
+  form->use.origin = RegionOrigin::kKnown;
+  const int graphs = run_.counts.graphs, asked = setting_.times.asked();
+  const auto score = [&](const Graph& graph) {
+    ++run_.counts.graphs;
+    const bool has_groups = FormMeasuredGroups(setting_.For(graph), setting_.times).ok();
+    return has_groups ? EstimateNs(graph, setting_) : kNoTimeNs;
+  };
+  const double estimate_ns = score(form->graph);
+  for (const auto& [graph, result] : made) {
+    if (run_.Over() || IsSpent()) break;
+    const double result_ns = score(graph);
+    if (IsGain(result_ns, estimate_ns)) form->results.push_back({result->steps, result_ns});
+  }
+  std::ranges::stable_sort(form->results, {}, &RegionResult::estimate_ns);
+  form->use.entry = *std::move(entry);
+  form->figures.estimate_ns = form->figures.best_ns = estimate_ns;
+  if (!form->results.empty()) form->figures.best_ns = form->results[0].estimate_ns;
+  form->figures.seen = run_.counts.graphs - graphs;
+  form->figures.groups = setting_.times.asked() - asked;
+  form->figures.results = static_cast<int>(form->results.size());
+  return true;
 }
 
 // Searches a cell. Its groups are mostly those of the whole graph, which are measured; those at its
 // ends are not.
-void CellSearch::Solve(Form* form) {
-  if (run_.Over() || run_.counts.graphs >= request_.options.limits.graphs_total_max) return;
+void CellSearch::Search(Form* form) {
   request_.input = form->graph;
-  form->found = SearchPart(setting_, kFormBeamMax);
+  const int failed = setting_.times.failed(), graphs = run_.counts.graphs;
+  PartSearch found = SearchPart(setting_, one_rule_, kFormBeamMax);
+  form->figures = found.figures;
+  form->results = std::move(found.results);
+  form->use.entry.estimate_ns = found.estimate_ns;
+  form->use.entry.results = form->results;
+  const bool has_all_graphs = run_.counts.graphs - graphs > request_.options.limits.graphs_max;
+  const bool is_whole = found.stop == StopReason::kNone || found.stop == StopReason::kExpansions ||
+                        (found.stop == StopReason::kGraphs && has_all_graphs);
+  const bool has_times = found.estimate_ns != kNoTimeNs && setting_.times.failed() == failed;
+  const bool is_complete = is_whole && has_times && !run_.Over() && !IsSpent();
+  form->use.origin = is_complete ? RegionOrigin::kSearched : RegionOrigin::kCut;
+  if (!is_complete || regions_ == nullptr) return;
+  const Status kept = regions_->Put(form->use.key, form->use.entry, form->use.copies);
+  if (!kept.ok()) run_.Warn(Message(kept));
 }
 
 // Takes the first of the form's results that makes the whole graph's estimate less.
 void CellSearch::TakeAt(const Cell& cell, Form* form) {
-  for (const PartResult& result : form->found.results) {
+  for (const RegionResult& result : form->results) {
     if (Over()) return;
     ++whole_setting_.run.counts.cell_takes;
-    StatusOr<CellReplay> replay =
-        ReplayInCell(whole_.graph, cell, form->graph, result.steps, one_rule_);
+    StatusOr<CellReplay> replay = ReplayInCell(whole_.graph, cell, result.steps, one_rule_);
     if (!replay.ok()) continue;
     const double estimate_ns = EstimateNs(replay->graph, setting_);
     if (!IsGain(estimate_ns, whole_.estimate_ns)) continue;
     TakeReplay(*std::move(replay), whole_.step == RewriteTrail::kInput, &whole_, &trail_);
     whole_.estimate_ns = estimate_ns;
-    ++form->taken;
+    ++form->figures.taken;
     return;
   }
 }
 
 // Forms that were not searched any more stand in the log as well, with nothing seen.
 void CellSearch::Record(const Form& form) {
-  SearchedRegion figures = form.found.figures;
-  figures.copies = form.copies;
+  SearchedRegion figures = form.figures;
+  figures.copies = form.use.copies;
   figures.nodes = form.graph.size();
-  figures.taken = form.taken;
   if (figures.seen == 0) figures.estimate_ns = figures.best_ns = form.estimate_ns;
   whole_setting_.run.log.Add(figures);
 }

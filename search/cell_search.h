@@ -1,7 +1,8 @@
 // Searches parts of a graph by themselves: each distinct cell (cells.h) once, and takes what it
 // finds there at every copy. A slack that is a share of the estimate is narrow in a cell and wide
 // in a whole graph, so cells get more of it: a detour through a dearer graph is found in a cell in
-// a few graphs, and not in the whole graph at all. One thread at a time.
+// a few graphs, and not in the whole graph at all. A form that a store knows (region_store.h) is
+// not searched. One thread at a time.
 #pragma once
 
 #include <map>
@@ -12,6 +13,7 @@
 #include "search/cells.h"
 #include "search/one_rule.h"
 #include "search/part_search.h"
+#include "search/region_store.h"
 
 namespace ag {
 
@@ -22,29 +24,38 @@ class CellSearch {
   // The most graphs scored per form by backtracking and by a beam, and the most results that are
   // tried at each copy.
   static constexpr int kFormGraphsMax = 200;
-  static constexpr int kFormBeamMax = 800;
+  static constexpr int kFormBeamMax = 400;
   static constexpr int kFormResultsMax = 3;
 
-  // All must outlive it. One object serves one Run. limits.cell_graphs_max and cell_takes_max hold,
-  // setting.run gets the counts, and `time_max` is a backstop for the search inside cells.
-  CellSearch(const SearchSetting& setting, RewriteTrail& trail, Nanos time_max);
+  // All must outlive it; `regions` may be null. One object serves one Run. limits.cell_graphs_max
+  // and cell_takes_max hold, setting.run gets the counts, and `time_max` is a backstop for the
+  // search inside cells.
+  CellSearch(const SearchSetting& setting, RewriteTrail& trail, RegionStore* regions,
+             Nanos time_max);
 
   // Returns the input with what gains, cleaned up, and with its steps in the trail. Nothing: no
   // cell gains.
   std::optional<RankedGraph> Run();
 
+  // Returns the forms, in the order in which they were searched. After Run.
+  std::vector<RegionUse> TakeUses();
+
  private:
   // What was found for the cells of one form.
   struct Form {
-    int copies = 0;
     double estimate_ns = 0;
     Graph graph;  // Of the first cell, cleaned up.
-    PartSearch found;
-    int taken = 0;  // Copies at which a result was taken.
+    std::vector<RegionResult> results;
+    RegionUse use;
+    SearchedRegion figures;
   };
 
   void FindForms();
+  void SolveForms();
   void Solve(Form* form);
+  bool Recall(Form* form);
+  void Search(Form* form);
+  bool IsSpent() const;
   void TakeAt(const Cell& cell, Form* form);
   void Record(const Form& form);
   bool Over() const;
@@ -54,9 +65,11 @@ class CellSearch {
   SearchRun run_;
   SearchSetting setting_;  // The same.
   RewriteTrail& trail_;
+  RegionStore* const regions_;
   OneRule one_rule_;
   std::vector<Cell> cells_;
   std::map<Digest, Form> forms_;
+  std::vector<Form*> dearest_;  // In the order in which they are searched.
   RankedGraph whole_;
 };
 

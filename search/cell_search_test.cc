@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
+#include "plan/format/plan_codec.h"
 #include "search/testing/fake_measurer.h"
 
 namespace ag {
@@ -10,6 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::FieldsAre;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 // The way to a gain leads through a graph that is dearer: too much dearer for a slack of 1.1 of
 // three modules, and not for a slack of 2 of one.
@@ -17,7 +21,7 @@ constexpr std::string_view kDetour =
     "detour [exact]: tanh(x) => tanh(abs(abs(x)))\n"
     "gain [exact]: tanh(abs(abs(x))) => sigmoid(x)\n";
 
-std::string Modules(int count, std::string_view end) {
+std::string Modules(int count, std::string_view end, int first_seed = 1) {
   std::string text = "input x0 f32[4,8]\n";
   for (int i = 0; i < count; ++i) {
     text += fmt::format(
@@ -25,10 +29,19 @@ std::string Modules(int count, std::string_view end) {
         "b{0} = matmul(a{0}, const f32[8,8] seed {1})\n"
         "c{0} = {2}(matmul(a{0}, const f32[8,8] seed {3}))\n"
         "x{4} = add(b{0}, c{0})\n",
-        i, 2 * i + 1, end, 2 * i + 2, i + 1);
+        i, 2 * i + first_seed, end, 2 * i + first_seed + 1, i + 1);
   }
   return text + fmt::format("output y = x{}\n", count);
 }
+
+// A clock that advances with every question.
+class CountingClock : public FakeClock {
+ public:
+  Nanos Now() override {
+    Advance(Nanos{1});
+    return FakeClock::Now();
+  }
+};
 
 bool Contains(const Graph& graph, OpKind op) {
   return std::ranges::any_of(graph.nodes(), [&](const Node& node) { return node.op == op; });
@@ -43,14 +56,21 @@ class CellSearchTest : public testing::Test {
     };
   }
 
-  SearchResult Find(std::string_view graph, std::string_view rules, int cell_graphs_max = 1000) {
+  SearchRequest Request(std::string_view graph, std::string_view rules) {
     rules_ = TestRules(rules);
     SearchRequest request{.input = TestGraph(graph), .rules = &rules_, .spec = measurer_.spec()};
     request.environment = "device=test";
-    request.options.limits.cell_graphs_max = cell_graphs_max;
-    auto result = FindPlan(request, measurer_, clock_);
+    return request;
+  }
+  SearchResult Find(const SearchRequest& request, RegionStore* regions = nullptr) {
+    auto result = FindPlan(request, measurer_, clock_, regions);
     AG_CHECK(result.ok());
     return *std::move(result);
+  }
+  SearchResult Find(std::string_view graph, std::string_view rules, int cell_graphs_max = 1000) {
+    SearchRequest request = Request(graph, rules);
+    request.options.limits.cell_graphs_max = cell_graphs_max;
+    return Find(request);
   }
 
   RuleSet rules_;
@@ -92,8 +112,9 @@ TEST_F(CellSearchTest, TheLogHasWhatWasSearchedByItself) {
 TEST_F(CellSearchTest, WithoutCellsABeamOverTheWholeGraphFindsAFewOfThem) {
   const SearchResult three = Find(Modules(3, "tanh"), kDetour, /*cell_graphs_max=*/0);
   EXPECT_EQ(three.cell_graphs, 0);
-  EXPECT_THAT(three.rewrites, ElementsAre(FieldsAre("detour", 3, testing::Lt(0)),
-                                          FieldsAre("gain", 3, testing::Gt(0))));
+  EXPECT_THAT(three.rewrites,
+              ElementsAre(FieldsAre("detour", 3, testing::Lt(0), testing::_, testing::_),
+                          FieldsAre("gain", 3, testing::Gt(0), testing::_, testing::_)));
 }
 
 TEST_F(CellSearchTest, AFormIsSearchedOnce) {
@@ -120,6 +141,193 @@ TEST_F(CellSearchTest, WhatMakesTheWholeGraphDearerIsNotTaken) {
   EXPECT_GT(result.cell_takes, 0);
   EXPECT_THAT(result.rewrites, IsEmpty());
   EXPECT_EQ(result.candidates, 0);
+}
+
+class KnownRegionsTest : public CellSearchTest {
+ protected:
+  // Finds the plan of some modules, with what was found for others of their form.
+  SearchResult FindKnown(int count, int first_seed) {
+    return Find(Request(Modules(count, "tanh", first_seed), kDetour), &regions_);
+  }
+  // The one entry.
+  RegionEntry& entry() { return regions_.entries().begin()->second; }
+
+  MemoryRegions regions_;
+};
+
+TEST_F(KnownRegionsTest, AnotherModelStartsFromWhatIsKnown) {
+  const SearchResult first = FindKnown(3, 1);
+  ASSERT_THAT(first.regions, SizeIs(1));
+  EXPECT_EQ(first.regions[0].origin, RegionOrigin::kSearched);
+  EXPECT_EQ(first.regions[0].copies, 3);
+  EXPECT_EQ(first.regions[0].entry.operators, 5);
+  ASSERT_THAT(regions_.entries(), SizeIs(1));
+  EXPECT_EQ(entry(), first.regions[0].entry);
+  ASSERT_THAT(entry().results, SizeIs(testing::Ge(1u)));
+  EXPECT_THAT(entry().results[0].steps, ElementsAre(testing::Field(&RegionStep::rule, "detour"),
+                                                    testing::Field(&RegionStep::rule, "gain")));
+
+  const SearchResult cold = Find(Modules(5, "tanh", 50), kDetour);
+  const SearchResult known = FindKnown(5, 50);  // Other weights.
+  ASSERT_THAT(known.regions, SizeIs(1));
+  EXPECT_EQ(known.regions[0].origin, RegionOrigin::kKnown);
+  EXPECT_EQ(known.regions[0].copies, 5);
+  EXPECT_EQ(known.regions[0].entry, first.regions[0].entry);
+  // The form and its results.
+  EXPECT_EQ(known.cell_graphs, 1 + static_cast<int>(entry().results.size()));
+  EXPECT_LT(known.cell_graphs, first.cell_graphs);
+  EXPECT_EQ(known.cell_takes, 5);
+  EXPECT_EQ(known.graph.digest(), cold.graph.digest());
+  EXPECT_EQ(known.rewrites.size(), cold.rewrites.size());
+}
+
+TEST_F(KnownRegionsTest, ThatNothingIsFoundIsKnownToo) {
+  const std::string graph = Modules(2, "sigmoid");
+  Find(Request(graph, kDetour), &regions_);
+  ASSERT_THAT(regions_.entries(), SizeIs(1));
+  EXPECT_THAT(entry().results, IsEmpty());
+  const SearchResult known = Find(Request(graph, kDetour), &regions_);
+  EXPECT_EQ(known.regions[0].origin, RegionOrigin::kKnown);
+  EXPECT_EQ(known.cell_graphs, 1);
+  EXPECT_EQ(known.cell_takes, 0);
+}
+
+TEST_F(KnownRegionsTest, WhatHasNoPlaceIsSearchedAnewAndReplaced) {
+  const SearchResult first = FindKnown(3, 1);
+  const RegionEntry right = entry();
+  const std::vector<std::function<void(RegionStep&)>> poisons = {
+      [](RegionStep& step) { step.rule = "no-such-rule"; },
+      [](RegionStep& step) { step.rule = "gain"; },
+      [](RegionStep& step) { step.place[0].a ^= 1; },
+      [](RegionStep& step) { step.place.clear(); },
+      [](RegionStep& step) { step.which = 9; },
+      [](RegionStep& step) { step.which = -1; },
+  };
+  for (size_t i = 0; i < poisons.size(); ++i) {
+    for (RegionResult& result : entry().results) poisons[i](result.steps[0]);
+    const SearchResult result = FindKnown(3, 1);
+    EXPECT_EQ(result.regions[0].origin, RegionOrigin::kSearched) << i;
+    EXPECT_EQ(result.graph.digest(), first.graph.digest()) << i;
+    EXPECT_EQ(result.cell_graphs, first.cell_graphs) << i;
+    EXPECT_EQ(entry(), right) << i;
+  }
+}
+
+TEST_F(KnownRegionsTest, WhatIsDearerNowIsNotTaken) {
+  FindKnown(3, 1);
+  for (RegionResult& result : entry().results) {
+    result.steps.resize(1);    // The detour alone,
+    result.estimate_ns = 0.5;  // which says that it is fast.
+  }
+  const SearchResult result = FindKnown(3, 1);
+  EXPECT_EQ(result.regions[0].origin, RegionOrigin::kKnown);
+  EXPECT_EQ(result.cell_takes, 0);
+}
+
+TEST_F(KnownRegionsTest, TheRoundsOfAKnownModelScoreATenthOfTheGraphs) {
+  const std::string rules = std::string(kDetour) + "swap [exact]: relu(x) => abs(x)\n";
+  SearchRequest request = Request(Modules(6, "tanh"), rules);
+  request.options.limits.graphs_max = 20;
+  const SearchResult first = Find(request, &regions_);
+  const SearchResult known = Find(request, &regions_);
+  ASSERT_EQ(known.regions[0].origin, RegionOrigin::kKnown);
+  EXPECT_GT(first.graphs, 2 * first.rounds);
+  EXPECT_LE(known.graphs, 2 * known.rounds);
+  EXPECT_EQ(known.timing.speedup, first.timing.speedup);
+}
+
+TEST_F(KnownRegionsTest, OnlySearchesThatEndedByThemselvesAreKept) {
+  SearchRequest request = Request(Modules(3, "tanh"), kDetour);
+  request.options.limits.cell_graphs_max = 2;
+  EXPECT_EQ(Find(request, &regions_).regions[0].origin, RegionOrigin::kCut);
+  EXPECT_THAT(regions_.entries(), IsEmpty());
+  request.options.limits.cell_graphs_max = 1000;
+  request.options.limits.cell_groups_max = 1;
+  EXPECT_EQ(Find(request, &regions_).regions[0].origin, RegionOrigin::kCut);
+  request.options.limits.cell_groups_max = 200;
+  measurer_.group_failure = [](const GroupProblem& problem) {
+    return Contains(problem.graph, OpKind::kSigmoid) ? Err(StatusCode::kUnavailable, "gone")
+                                                     : OkStatus();
+  };
+  EXPECT_EQ(Find(request, &regions_).regions[0].origin, RegionOrigin::kCut);
+  EXPECT_THAT(regions_.entries(), IsEmpty());
+}
+
+TEST_F(KnownRegionsTest, TheKeyHoldsWhatASearchDependsOn) {
+  const SearchRequest request = Request(Modules(2, "tanh"), kDetour);
+  const auto key = [&](const SearchRequest& changed) {
+    return Find(changed).regions.at(0).key.depends_on;
+  };
+  std::set<std::string> keys = {key(request)};
+  SearchRequest changed = request;
+  changed.environment = "device=other";
+  EXPECT_TRUE(keys.insert(key(changed)).second);
+  changed = request;
+  changed.policy.cold_cache = true;
+  EXPECT_TRUE(keys.insert(key(changed)).second);
+  changed = request;
+  changed.options.beta = 3;
+  EXPECT_TRUE(keys.insert(key(changed)).second);
+  changed = request;
+  changed.options.limits.detour_max = 3;
+  EXPECT_TRUE(keys.insert(key(changed)).second);
+  const RuleSet fewer = TestRules("gain [exact]: tanh(abs(abs(x))) => sigmoid(x)\n");
+  changed = request;
+  changed.rules = &fewer;
+  EXPECT_TRUE(keys.insert(key(changed)).second);
+  changed = request;
+  changed.input = TestGraph(Modules(2, "relu"));
+  EXPECT_TRUE(keys.insert(key(changed)).second);
+  changed = request;
+  changed.input = TestGraph(Modules(4, "tanh", 60));  // Other copies, other weights.
+  changed.options.limits.time_max = Nanos{1'000'000};
+  EXPECT_FALSE(keys.insert(key(changed)).second);
+}
+
+// Two forms, of which the store knows one: searches that time stopped at many points are repeated.
+TEST_F(KnownRegionsTest, ASearchThatKnewRegionsIsReplayed) {
+  FindKnown(3, 1);
+  const RegionEntry known = entry();
+  SearchRequest request = Request(
+      Modules(2, "tanh") + "z = sigmoid(matmul(tanh(x2), const f32[8,8] seed 90))\noutput z\n",
+      kDetour);
+  std::set<std::vector<RegionOrigin>> seen;
+  for (int64_t ticks = 1; ticks <= 400; ++ticks) {
+    MemoryRegions before;
+    before.entries()[regions_.entries().begin()->first] = known;
+    request.options.limits = {.time_max = Nanos{ticks}};
+    CountingClock clock;
+    const auto timed = FindPlan(request, measurer_, clock, &before);
+    ASSERT_TRUE(timed.ok()) << Message(timed.status());
+    std::vector<RegionOrigin> origins;
+    for (const RegionUse& use : timed->regions) origins.push_back(use.origin);
+    seen.insert(origins);
+    request.options.limits = ReplayLimits(request.options.limits, *timed);
+    MemoryRegions again{timed->regions};
+    const SearchResult replay = Find(request, &again);
+    EXPECT_EQ(timed->graph.digest(), replay.graph.digest()) << ticks;
+    EXPECT_EQ(EncodePlan(timed->plan), EncodePlan(replay.plan)) << ticks;
+    EXPECT_EQ(timed->cell_graphs, replay.cell_graphs) << ticks;
+    EXPECT_EQ(timed->cell_takes, replay.cell_takes) << ticks;
+    EXPECT_EQ(timed->groups_measured, replay.groups_measured) << ticks;
+  }
+  EXPECT_GE(seen.size(), 3u);
+}
+
+TEST_F(KnownRegionsTest, AStoreThatFailsIsAWarning) {
+  class Broken : public RegionStore {
+   public:
+    StatusOr<RegionEntry> Find(const RegionKey&, int) override {
+      return Err(StatusCode::kUnavailable, "the disk is gone");
+    }
+    Status Put(const RegionKey&, const RegionEntry&, int) override {
+      return Err(StatusCode::kResourceExhausted, "the disk is full");
+    }
+  };
+  Broken broken;
+  const SearchResult result = Find(Request(Modules(3, "tanh"), kDetour), &broken);
+  EXPECT_EQ(result.timing.verdict, Verdict::kFaster);
+  EXPECT_THAT(result.warnings, ElementsAre("the disk is gone", "the disk is full"));
 }
 
 }  // namespace

@@ -16,4 +16,11 @@ std::vector<Rewrite> OneRule::Find(const Graph& graph, const Rule& rule) {
   return rewrites;
 }
 
+std::vector<Rewrite> OneRule::FindAt(const Graph& graph, const Rule& rule, EdgeNames names,
+                                     const std::vector<StructureHash>& place) {
+  std::vector<Rewrite> rewrites = Find(graph, rule);
+  std::erase_if(rewrites, [&](const Rewrite& rewrite) { return names.Of(rewrite.roots) != place; });
+  return rewrites;
+}
+
 }  // namespace ag

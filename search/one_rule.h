@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rules/match/rewrite.h"
+#include "search/edge_names.h"
 
 namespace ag {
 
@@ -18,6 +19,9 @@ class OneRule {
 
   // Returns the rewrites of `rule`, which is in the set, as FindRewrites lists them.
   std::vector<Rewrite> Find(const Graph& graph, const Rule& rule);
+  // Returns those whose roots have the names of `place`, ascending, by `names` of the graph.
+  std::vector<Rewrite> FindAt(const Graph& graph, const Rule& rule, EdgeNames names,
+                              const std::vector<StructureHash>& place);
 
  private:
   const RuleSet& rules_;

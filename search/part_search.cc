@@ -1,10 +1,11 @@
 #include "search/part_search.h"
 
 #include "search/beam_search.h"
+#include "search/region_steps.h"
 
 namespace ag {
 
-PartSearch SearchPart(const SearchSetting& setting, int beam_graphs_max) {
+PartSearch SearchPart(const SearchSetting& setting, OneRule& one_rule, int beam_graphs_max) {
   const Graph& part = setting.request.input;
   SearchCounts& counts = setting.run.counts;
   const SearchCounts before = counts;
@@ -18,13 +19,14 @@ PartSearch SearchPart(const SearchSetting& setting, int beam_graphs_max) {
     Backtracking backtracking(setting, trail);
     std::vector<RankedGraph> graphs = backtracking.Run(root, {});
     if (beam_graphs_max > 0) {
-      graphs =
-          BestOf(std::move(graphs), BeamSearch(setting, trail).Run({root}, {}, beam_graphs_max),
-                 setting.request.options.limits.candidates_max);
+      BeamSearch beam(setting, trail);
+      graphs = BestOf(std::move(graphs), beam.Run({root}, {}, beam_graphs_max),
+                      setting.request.options.limits.candidates_max);
     }
     for (const RankedGraph& graph : graphs) {
       if (!IsGain(graph.estimate_ns, found.estimate_ns)) break;
-      found.results.push_back({trail.Steps(graph.step), graph.estimate_ns});
+      auto steps = TellSteps(part, trail.Steps(graph.step), one_rule);
+      if (steps.ok()) found.results.push_back({*std::move(steps), graph.estimate_ns});
     }
     found.stop = backtracking.stop();
   }

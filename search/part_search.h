@@ -6,17 +6,13 @@
 
 #include "search/backtracking.h"
 #include "search/cell_replay.h"
+#include "search/region_store.h"
 
 namespace ag {
 
-struct PartResult {
-  std::vector<RewriteStep> steps;
-  double estimate_ns = 0;  // Of the part by itself.
-};
-
 struct PartSearch {
   double estimate_ns = kNoTimeNs;  // Of the part as it is.
-  std::vector<PartResult> results;
+  std::vector<RegionResult> results;
   StopReason stop = StopReason::kNone;  // Backtracking::stop().
   SearchedRegion figures;               // Without what only the whole graph tells.
 };
@@ -25,7 +21,7 @@ struct PartSearch {
 // first, at most limits.candidates_max: by backtracking, then by a beam that scores at most
 // `beam_graphs_max` graphs. Measures its groups. It counts as one graph scored, beside those that
 // they score.
-PartSearch SearchPart(const SearchSetting& setting, int beam_graphs_max = 0);
+PartSearch SearchPart(const SearchSetting& setting, OneRule& one_rule, int beam_graphs_max = 0);
 
 // Adds the steps of `replay` to the trail behind `whole`, whose graph becomes the replay's.
 // `begins_round`: the first step follows a clean-up of the graph as a whole.

@@ -87,21 +87,20 @@ void RegionSearch::Solve(const Region& region, Cell cell, int graphs_max) {
   Solved solved{.region = region, .cell = std::move(cell)};
   StatusOr<Graph> clean = CleanUp(solved.cell.graph, setting_.rules);
   AG_CHECK(clean.ok());  // It is a part of a graph that was cleaned up.
-  solved.graph = *std::move(clean);
-  request_.input = solved.graph;
+  request_.input = *std::move(clean);
   request_.options.limits.graphs_max = graphs_max;
   if (graphs_max <= 0 || IsSpent() || setting_.run.Over()) {
     stop_ = StopReason::kGraphs;  // Or time; Run looks.
-    solved.found.estimate_ns = EstimateNs(solved.graph, setting_);
+    solved.found.estimate_ns = EstimateNs(request_.input, setting_);
   } else {
-    solved.found = SearchPart(setting_);
+    solved.found = SearchPart(setting_, one_rule_);
     if (solved.found.stop != StopReason::kNone) stop_ = solved.found.stop;
   }
   SearchedRegion figures = solved.found.figures;
   figures.round = setting_.run.counts.rounds;
   figures.first_piece = region.first;
   figures.end_piece = region.end;
-  figures.nodes = solved.graph.size();
+  figures.nodes = request_.input.size();
   figures.estimate_ns = solved.found.estimate_ns;
   if (figures.seen == 0) figures.best_ns = figures.estimate_ns;
   setting_.run.log.Add(figures);
@@ -157,7 +156,7 @@ StatusOr<RankedGraph> RegionSearch::Make(const RankedGraph& root, const Cover& c
   RankedGraph made = root;
   for (auto part = cover.parts.rbegin(); part != cover.parts.rend(); ++part) {
     const Solved& solved = solved_[part->first];
-    AG_LET(CellReplay replay, ReplayInCell(made.graph, solved.cell, solved.graph,
+    AG_LET(CellReplay replay, ReplayInCell(made.graph, solved.cell,
                                            solved.found.results[part->second].steps, one_rule_));
     TakeReplay(std::move(replay), made.step == root.step, &made, &trail_);
   }

@@ -34,7 +34,6 @@ class RegionSearch {
   struct Solved {
     Region region;
     Cell cell;
-    Graph graph;  // The cell's, cleaned up.
     PartSearch found;
   };
   // A cover of the first pieces by results of regions; -1: the region as it is.

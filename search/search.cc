@@ -1,6 +1,7 @@
 #include "search/search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -32,17 +33,32 @@ constexpr double kInputPlanEnd = 0.5;
 
 // The fraction of the remaining time that the search inside cells may take.
 constexpr double kCellsShare = 0.3;
+// The graphs of a round, as a fraction of limits.graphs_max, where all operators are in cells that
+// were known: what is to be found inside them is there, what remains is between them.
+constexpr double kKnownRoundShare = 0.1;
 // A round keeps up to this fraction of the remaining time for timing its plans.
 constexpr double kPlansShare = 0.5;
 // The cost of refining a plan, in runs of the plan: about 60 runs, and four builds that take as
 // long as about 60 runs again, or twice as many.
 constexpr double kRefineRuns = 200;
 
+// Returns how much of the operators in cells is in cells that were known.
+double KnownShare(const std::vector<RegionUse>& uses) {
+  int64_t known = 0, all = 0;
+  for (const RegionUse& use : uses) {
+    const int64_t operators = int64_t{use.copies} * use.entry.operators;
+    all += operators;
+    if (use.origin == RegionOrigin::kKnown) known += operators;
+  }
+  return all == 0 ? 0 : static_cast<double>(known) / static_cast<double>(all);
+}
+
 class PlanSearch {
  public:
-  PlanSearch(const SearchRequest& request, Measurer& measurer, Clock& clock)
+  PlanSearch(const SearchRequest& request, Measurer& measurer, Clock& clock, RegionStore* regions)
       : request_(request),
         measurer_(measurer),
+        regions_(regions),
         run_(request, clock),
         rules_(request.rules == nullptr || request.options.method == SearchMethod::kNoRewrites
                    ? RuleSet()
@@ -55,7 +71,9 @@ class PlanSearch {
                {.groups_max = request.options.limits.groups_max,
                 .stop = [this] { return run_.Over(); }}),
         pairs_(request.spec, measurer, request.options.limits.pairs_max),
-        setting_{request_, rules_, times_, pairs_, run_} {}
+        setting_{request_, rules_, times_, pairs_, run_},
+        rounds_request_(request),
+        rounds_setting_{rounds_request_, rules_, times_, pairs_, run_} {}
 
   StatusOr<SearchResult> Run();
 
@@ -87,11 +105,14 @@ class PlanSearch {
 
   const SearchRequest& request_;
   Measurer& measurer_;
+  RegionStore* const regions_;
   SearchRun run_;
   const RuleSet rules_;
   LearnedTimes times_;
   PairTimes pairs_;
   SearchSetting setting_;
+  SearchRequest rounds_request_;  // Of our rounds: the same with other limits.
+  SearchSetting rounds_setting_;
   RewriteTrail trail_;
 
   PlanCandidate input_;
@@ -105,6 +126,7 @@ class PlanSearch {
   double best_speedup_ = 1;
   int input_groups_ = 0, input_alternatives_ = 0;
   int cell_groups_ = 0;
+  std::vector<RegionUse> region_uses_;
   Nanos plan_takes_{0};     // Time to build and time one plan, in the last call.
   bool has_guess_ = false;  // The plan that a session guesses was timed beside the input.
   bool may_refine_ = true;  // Once false it stays false: a replay refines the same plans.
@@ -310,9 +332,13 @@ void PlanSearch::SearchCells() {
   times_.BeginStage(limits.cell_groups_max);
   const auto left_ns = static_cast<double>(run_.TimeLeft().count());
   const Nanos time(static_cast<int64_t>(kCellsShare * left_ns));
-  CellSearch cells(setting_, trail_, time);
+  CellSearch cells(setting_, trail_, regions_, time);
   measurer_.EndBy(run_.Now() + time);
   const std::optional<RankedGraph> found = cells.Run();
+  region_uses_ = cells.TakeUses();
+  const double graphs_share = std::max(1 - KnownShare(region_uses_), kKnownRoundShare);
+  rounds_request_.options.limits.graphs_max =
+      static_cast<int>(std::ceil(graphs_share * limits.graphs_max));
   cell_groups_ = times_.asked() - asked;
   times_.BeginStage();
   measurer_.EndBy(run_.search_end());
@@ -371,7 +397,6 @@ void PlanSearch::KeepWhatFits(std::vector<PlanCandidate>* plans) {
 }
 
 void PlanSearch::SearchFrom(const RankedGraph& root) {
-  const SearchLimits& limits = request_.options.limits;
   const SearchMethod method = request_.options.method;
   const bool is_paper = method == SearchMethod::kPaper || method == SearchMethod::kPaperWithoutDp;
   std::vector<RankedGraph> graphs;
@@ -383,15 +408,16 @@ void PlanSearch::SearchFrom(const RankedGraph& root) {
   if (is_paper) {
     search(RegionSearch(setting_, trail_));
   } else {
-    const int end = run_.counts.graphs + limits.graphs_max;
-    const bool has_ended = search(Backtracking(setting_, trail_)) == StopReason::kNone;
+    const int end = run_.counts.graphs + rounds_request_.options.limits.graphs_max;
+    rounds_setting_.layout = setting_.layout;
+    const bool has_ended = search(Backtracking(rounds_setting_, trail_)) == StopReason::kNone;
     if (has_ended && run_.counts.graphs < end) {
-      BeamSearch beam(setting_, trail_);
+      BeamSearch beam(rounds_setting_, trail_);
       std::vector<RankedGraph> roots = {root};
       if (run_.counts.rounds == 1) roots.push_back(input_graph_);
       graphs =
           BestOf(std::move(graphs), beam.Run(roots, measured_graphs_, end - run_.counts.graphs),
-                 limits.candidates_max);
+                 request_.options.limits.candidates_max);
     }
   }
   if (!run_.Cancelled()) TryGraphs(graphs, {CandidateOrigin::Stage::kRound, run_.counts.rounds});
@@ -492,6 +518,7 @@ SearchResult PlanSearch::InputResult() const {
   result.cell_graphs = run_.counts.cell_graphs;
   result.cell_groups = cell_groups_;
   result.cell_takes = run_.counts.cell_takes;
+  result.regions = region_uses_;
   result.groups_measured = times_.measured();
   result.groups_failed = times_.failed();
   result.pairs_measured = pairs_.measured();
@@ -595,8 +622,9 @@ SearchState SearchStateOf(StopReason stop_reason, int rounds, int cell_graphs) {
   AG_CHECK(false);
 }
 
-StatusOr<SearchResult> FindPlan(const SearchRequest& request, Measurer& measurer, Clock& clock) {
-  return PlanSearch(request, measurer, clock).Run();
+StatusOr<SearchResult> FindPlan(const SearchRequest& request, Measurer& measurer, Clock& clock,
+                                RegionStore* regions) {
+  return PlanSearch(request, measurer, clock, regions).Run();
 }
 
 SearchLimits ReplayLimits(const SearchLimits& used, const SearchResult& result) {

@@ -21,6 +21,7 @@
 #include "plan/plan.h"
 #include "rules/match/rewrite.h"
 #include "search/partition.h"
+#include "search/region_store.h"
 #include "search/search_log.h"
 
 namespace ag {
@@ -66,7 +67,7 @@ struct SearchLimits {
   int groups_max = 1000;      // Distinct groups requested, per search.
   // Graphs scored inside cells (search/cell_search.h) before the rounds, per search; 0: cells are
   // not searched. And the distinct groups requested for them.
-  int cell_graphs_max = 1000;
+  int cell_graphs_max = 3000;
   int cell_groups_max = 200;
   // Pairs of groups timed together, per search. Only on a device that deals blocks out to any free
   // core (DeviceSpec::block_outputs); on other devices each stream has its own cores.
@@ -187,6 +188,7 @@ struct SearchResult : FoundPlan {
   // Before the rounds: graphs scored inside cells, groups requested for them, and tries to take
   // what was found there.
   int cell_graphs = 0, cell_groups = 0, cell_takes = 0;
+  std::vector<RegionUse> regions;  // The distinct cells, in the order in which they were searched.
   int groups_measured = 0, groups_failed = 0;
   int pairs_measured = 0, pairs_failed = 0;
   int plans_refined = 0;  // All for which it was requested.
@@ -206,12 +208,14 @@ SearchState SearchStateOf(StopReason stop_reason, int rounds, int cell_graphs);
 
 // Returns the best plan by measurement. A search that was cancelled or ran out of time returns what
 // it has, with a stop_reason. kUnimplemented: the device cannot run the input; the message names
-// the operator. Else the Measurer's error, when even the input could not be timed.
-StatusOr<SearchResult> FindPlan(const SearchRequest& request, Measurer& measurer, Clock& clock);
+// the operator. Else the Measurer's error, when even the input could not be timed. `regions` may be
+// null; an error of it is a warning.
+StatusOr<SearchResult> FindPlan(const SearchRequest& request, Measurer& measurer, Clock& clock,
+                                RegionStore* regions = nullptr);
 
 // Returns limits that repeat a search which time stopped: the counts that it reached, and no time
-// limit. `used` are its own limits. With equal measurements the repetition gives a byte-identical
-// plan.
+// limit. `used` are its own limits. With equal measurements, and with MemoryRegions(result.regions)
+// where the search had a store of regions, the repetition gives a byte-identical plan.
 SearchLimits ReplayLimits(const SearchLimits& used, const SearchResult& result);
 
 }  // namespace ag
