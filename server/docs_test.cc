@@ -62,7 +62,7 @@ constexpr char kExample[] = R"pb(
       graphs: 4000
       candidates: 8
       time_seconds: 600
-      cell_graphs: 1000
+      cell_graphs: 3000
     }
     search: OURS
     alpha: 0.25

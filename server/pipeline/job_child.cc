@@ -165,6 +165,16 @@ class AskedCache : public GroupCache {
     out.AddDigest(key);
     return DecodeStatus(coordinator_.Ask(kJobSetChecked, out.bytes()));
   }
+  std::optional<RegionRow> FindRegion(const std::string& depends_on, int64_t copies) override {
+    auto answer = DecodeFields<JobRegion>(
+        coordinator_.Ask(kJobFindRegion, EncodeFields(JobFindRegion{depends_on, copies})));
+    if (!answer.ok()) LogWarn("cache: {}", Message(answer.status()));
+    if (!answer.ok() || !answer->found) return std::nullopt;
+    return std::move(answer->row);
+  }
+  Status PutRegion(const RegionRow& row) override {
+    return DecodeStatus(coordinator_.Ask(kJobPutRegion, EncodeFields(JobRegion{true, row})));
+  }
 
  private:
   Coordinator& coordinator_;

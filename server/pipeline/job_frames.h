@@ -35,6 +35,8 @@ enum JobFrame : uint32_t {
   kJobPut = 14,    // A JobCacheRow.
   kJobCount = 15,  // A JobCount.
   kJobSetChecked = 16,  // A Digest.
+  kJobFindRegion = 17,  // A JobFindRegion; the reply is a JobRegion.
+  kJobPutRegion = 18,   // A JobRegion.
   // From the process: notices.
   kJobProgress = 20,  // A v1::Progress.
   kJobWaits = 21,     // A text, as JobControl::on_wait.
@@ -83,6 +85,14 @@ struct JobCount {
   int64_t hits = 0, misses = 0;
   std::vector<Digest> keys;
 };
+struct JobFindRegion {
+  std::string depends_on;
+  int64_t copies = 0;
+};
+struct JobRegion {
+  bool found = false;
+  RegionRow row;
+};
 struct JobEnd {
   std::string status;  // EncodeStatus.
   std::string result;  // A v1::Result.
@@ -129,6 +139,11 @@ void Fields(auto& io, Is<JobCacheRow> auto& f) {
   io.Nested(f.row.measurement, EncodeMeasurement, DecodeMeasurement);
 }
 void Fields(auto& io, Is<JobCount> auto& count) { io(count.hits, count.misses, count.keys); }
+void Fields(auto& io, Is<JobFindRegion> auto& find) { io(find.depends_on, find.copies); }
+void Fields(auto& io, Is<JobRegion> auto& f) {
+  io(f.found, f.row.depends_on, f.row.environment, f.row.entry, f.row.copies, f.row.models,
+     f.row.made_unix_seconds);
+}
 void Fields(auto& io, Is<JobEnd> auto& end) {
   io(end.status, end.result, end.winner_refused, end.busy);
 }

@@ -208,6 +208,18 @@ class Session {
         AG_LET(const Digest key, in.ReadDigest());
         return Reply(parts_.cache.SetChecked(key));
       }
+      case kJobFindRegion: {
+        AG_LET(const auto find, DecodeFields<JobFindRegion>(in));
+        JobRegion answer;
+        if (auto row = parts_.cache.FindRegion(find.depends_on, find.copies)) {
+          answer = {true, *std::move(row)};
+        }
+        return Send(kJobReply, EncodeFields(answer));
+      }
+      case kJobPutRegion: {
+        AG_LET(const auto put, DecodeFields<JobRegion>(in));
+        return Reply(parts_.cache.PutRegion(put.row));
+      }
       default:
         return Err(StatusCode::kInternal, "the job's process sent a frame of type {}", frame.type);
     }

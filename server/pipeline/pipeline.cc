@@ -23,6 +23,7 @@
 #include "server/pipeline/publish.h"
 #include "server/pipeline/rewrite_gains.h"
 #include "server/pipeline/search_report.h"
+#include "server/pipeline/stored_regions.h"
 #include "wire/json_wire.h"
 #include "wire/measurement_wire.h"
 
@@ -307,7 +308,8 @@ StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& 
     // A turn that cannot be renewed ends the search: it must not run beside a measurement.
     return setting.control.cancelled() || !turn.Yield(clock_).ok();
   };
-  AG_LET(SearchResult found, FindPlan(request, measurer, clock_));
+  StoredRegions regions(cache_, {.skip = asked.skip_group_cache() || asked.skip_model_cache()});
+  AG_LET(SearchResult found, FindPlan(request, measurer, clock_, &regions));
   const auto is_over = [&] {
     return request.cancelled() || clock_.Now() >= budget.comparison_end();
   };

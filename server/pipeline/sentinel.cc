@@ -26,6 +26,8 @@ class MeasuredNow : public GroupCache {
   }
   Status Count(int64_t, int64_t, const std::vector<Digest>&) override { return OkStatus(); }
   Status SetChecked(const Digest&) override { return OkStatus(); }
+  std::optional<RegionRow> FindRegion(const std::string&, int64_t) override { return std::nullopt; }
+  Status PutRegion(const RegionRow&) override { return OkStatus(); }
 
   std::map<std::string, CacheRow> rows;  // By problem.
 };

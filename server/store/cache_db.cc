@@ -92,6 +92,9 @@ class CacheDb final : public CacheStore {
   Status Put(const CacheRow& row) override;
   Status Count(int64_t hits, int64_t misses, const std::vector<Digest>& keys) override;
   Status SetChecked(const Digest& key) override;
+  std::optional<RegionRow> FindRegion(const std::string& depends_on, int64_t copies) override;
+  Status PutRegion(const RegionRow& row) override;
+  StatusOr<std::vector<ListedRegion>> ListRegions(const RegionFilter& filter) override;
   StatusOr<std::vector<Listed>> List(const ListOptions& options) override;
   StatusOr<Imported> Import(const std::vector<CacheRow>& rows, const std::string& client) override;
   StatusOr<Forgotten> Forget(const Filter& filter) override;
@@ -118,6 +121,7 @@ class CacheDb final : public CacheStore {
   Database db_ AG_GUARDED_BY(mutex_);
   Clock& clock_;
   const int64_t failure_expiry_seconds_;
+  const int64_t regions_max_;
   const std::string snapshot_;
   const std::string cache_namespace_;
   const bool was_corrupt_;
@@ -135,6 +139,7 @@ CacheDb::CacheDb(Database db, const CacheDbOptions& options, bool was_corrupt, C
       clock_(clock),
       failure_expiry_seconds_(
           std::chrono::duration_cast<std::chrono::seconds>(options.failure_expiry).count()),
+      regions_max_(options.regions_max),
       snapshot_(options.snapshot),
       cache_namespace_(options.cache_namespace),
       was_corrupt_(was_corrupt) {
@@ -250,6 +255,63 @@ Status CacheDb::SetChecked(const Digest& key) {
   return update.Bind(1, StoredKey(key, cache_namespace_)).Run();
 }
 
+std::optional<RegionRow> CacheDb::FindRegion(const std::string& depends_on, int64_t copies) {
+  MutexLock lock(mutex_);
+  const auto find = [&]() AG_REQUIRES(mutex_) -> StatusOr<std::optional<RegionRow>> {
+    const std::string key = StoredKey(Sha256(depends_on), cache_namespace_);
+    AG_LET(Statement select,
+           db_.Prepare(fmt::format("SELECT {} FROM regions WHERE key = ?", kRegionColumns)));
+    AG_LET(const bool found, select.Bind(1, key).Step());
+    if (!found) return std::optional<RegionRow>();
+    AG_LET(RegionRow row, ReadRegion(select));
+    if (row.depends_on != depends_on) return std::optional<RegionRow>();
+    select.Reset();
+    AG_LET(Statement count, db_.Prepare("UPDATE main.regions SET copies = copies + ?, models = "
+                                        "models + 1, used_unix_seconds = ? WHERE key = ?"));
+    AG_TRY(count.Bind(1, copies).Bind(2, clock_.UnixSeconds()).Bind(3, key).Run());
+    return std::optional<RegionRow>(std::move(row));
+  };
+  return MissIfBroken(find());
+}
+
+Status CacheDb::PutRegion(const RegionRow& row) {
+  MutexLock lock(mutex_);
+  SnapshotLacks();
+  AG_LET(Transaction transaction, Transaction::Begin(db_));
+  AG_TRY(WriteRegion(db_, row, clock_.UnixSeconds(), cache_namespace_));
+  AG_LET(const int64_t rows, db_.ReadInt("SELECT count(*) FROM main.regions"));
+  if (rows > regions_max_) {
+    AG_LET(Statement remove,
+           db_.Prepare("DELETE FROM main.regions WHERE row IN (SELECT row FROM main.regions ORDER "
+                       "BY used_unix_seconds, row LIMIT ?)"));
+    AG_TRY(remove.Bind(1, rows - regions_max_).Run());
+  }
+  return transaction.Commit();
+}
+
+StatusOr<std::vector<CacheDb::ListedRegion>> CacheDb::ListRegions(const RegionFilter& filter) {
+  MutexLock lock(mutex_);
+  AG_LET(Statement select,
+         db_.Prepare(fmt::format("SELECT {} FROM regions WHERE namespace = ?1 AND (?2 = '' OR "
+                                 "environment = ?2) AND (?3 = '' OR (key >= ?3 AND key < ?3 || "
+                                 "'g')) AND (?4 = 0 OR row < ?4) ORDER BY row DESC",
+                                 kRegionColumns)));
+  select.Bind(1, cache_namespace_).Bind(2, filter.environment);
+  select.Bind(3, filter.key).Bind(4, filter.before_row);
+  std::vector<ListedRegion> rows;
+  while (static_cast<int>(rows.size()) < filter.rows_max) {
+    AG_LET(const bool more, select.Step());
+    if (!more) break;
+    StatusOr<RegionRow> row = ReadRegion(select);
+    if (!row.ok()) {
+      LogWarn("cache: left out: {}", Message(row.status()));
+      continue;
+    }
+    rows.push_back({select.Int(0), select.Text(1), *std::move(row)});
+  }
+  return rows;
+}
+
 // The numbers and environments of the rows that fit.
 struct Fitting {
   std::vector<int64_t> rows;
@@ -280,10 +342,14 @@ StatusOr<Fitting> FindFitting(Database& db, const CacheDb::Filter& filter,
   }
 }
 
-StatusOr<int64_t> ForgetAnswers(Database& db, const std::set<Environment>& environments, bool all,
-                                const std::string& cache_namespace) {
-  AG_LET(Statement remove, db.Prepare("DELETE FROM main.model_answers WHERE namespace = ?1 AND "
-                                      "(?2 = '' OR environment = ?2)"));
+// Deletes the rows of `table` of these environments.
+StatusOr<int64_t> ForgetOf(std::string_view table, Database& db,
+                           const std::set<Environment>& environments, bool all,
+                           const std::string& cache_namespace) {
+  AG_LET(Statement remove,
+         db.Prepare(fmt::format("DELETE FROM main.{} WHERE namespace = ?1 AND (?2 = '' OR "
+                                "environment = ?2)",
+                                table)));
   int64_t removed = 0;
   for (const Environment& environment : all ? std::set<Environment>{""} : environments) {
     AG_TRY(remove.Bind(1, cache_namespace).Bind(2, environment).Run());
@@ -308,7 +374,11 @@ StatusOr<CacheDb::Forgotten> CacheDb::Forget(const Filter& filter) {
   Forgotten forgotten;
   forgotten.measurements = static_cast<int64_t>(fitting.rows.size());
   if (!filter.environment.empty()) fitting.environments.insert(filter.environment);
-  AG_LET(forgotten.models, ForgetAnswers(db_, fitting.environments, filter.all, cache_namespace_));
+  const auto forget = [&](std::string_view table) AG_REQUIRES(mutex_) {
+    return ForgetOf(table, db_, fitting.environments, filter.all, cache_namespace_);
+  };
+  AG_LET(forgotten.models, forget("model_answers"));
+  AG_LET(forgotten.regions, forget("regions"));
   AG_TRY(transaction.Commit());
   SnapshotLacks();
   return forgotten;
@@ -425,6 +495,7 @@ StatusOr<CacheStats> CacheDb::Stats() {
   AG_LET(stats.failures,
          count("SELECT count(*) FROM measurements WHERE code <> 0 AND namespace = ?"));
   AG_LET(stats.models, count("SELECT count(*) FROM model_answers WHERE namespace = ?"));
+  AG_LET(stats.regions, count("SELECT count(*) FROM regions WHERE namespace = ?"));
   AG_LET(stats.hits, db_.ReadInt("SELECT value FROM counters WHERE name = 'hits'"));
   AG_LET(stats.misses, db_.ReadInt("SELECT value FROM counters WHERE name = 'misses'"));
   AG_LET(stats.answers, db_.ReadInt("SELECT value FROM counters WHERE name = 'answers'"));

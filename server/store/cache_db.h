@@ -16,6 +16,7 @@ inline constexpr char kCacheFile[] = "cache.db";  // Its name in the folder of a
 struct CacheDbOptions {
   std::string path;
   Nanos failure_expiry{std::chrono::hours(24)};  // A failure is tried again after this.
+  int64_t regions_max = 20'000;                  // About 1 KiB each.
   std::string snapshot;                          // Where WriteSnapshot writes; "": nowhere.
   std::string cache_namespace;                   // Part of every key.
   // The snapshot of another process's cache: its rows are found here too, and it is never written.

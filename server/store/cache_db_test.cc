@@ -62,6 +62,47 @@ TEST(CacheDb, ACorruptRowIsAMiss) {
   }
 }
 
+TEST(CacheDb, ACorruptRegionIsAMiss) {
+  const RegionRow region = {.depends_on = "form=a", .environment = "cpu=x", .entry = "entry"};
+  for (const char* damage : {"entry = x''", "entry = x'656e74727a'", "depends_on = x'71'",
+                             "environment = ''", "checksum = ''", "namespace = 'n'"}) {
+    CachePlace place;
+    ASSERT_TRUE((*place.Open())->PutRegion(region).ok());
+    place.Sql(std::string("UPDATE regions SET ") + damage);
+    auto db = *place.Open();
+    EXPECT_FALSE(db->FindRegion("form=a", 1).has_value()) << damage;
+    EXPECT_TRUE(db->ListRegions({})->empty()) << damage;
+  }
+  CachePlace place;
+  ASSERT_TRUE((*place.Open())->PutRegion(region).ok());
+  place.Sql("UPDATE regions SET entry = x''");
+  ASSERT_TRUE((*place.Open())->PutRegion(region).ok());
+  EXPECT_EQ((*place.Open())->FindRegion("form=a", 1)->entry, "entry") << "put anew";
+  // Acts as if another region had the same digest.
+  place.Sql("UPDATE regions SET key = '" + Sha256("form=b").Hex() + "'");
+  EXPECT_FALSE((*place.Open())->FindRegion("form=b", 1).has_value());
+}
+
+TEST(CacheDb, TheRegionsThatWereNotUsedForLongestGo) {
+  const TempDir folder = *TempDir::Make("cache-regions-");
+  FakeClock clock;
+  const auto db = *OpenCacheDb({.path = folder.path() + "/cache.db", .regions_max = 3}, clock);
+  const auto put = [&](const std::string& name) {
+    clock.Advance(std::chrono::seconds(1));
+    ASSERT_TRUE(db->PutRegion({.depends_on = name, .environment = "e", .entry = name}).ok());
+  };
+  for (const char* name : {"a", "b", "c"}) put(name);
+  clock.Advance(std::chrono::seconds(1));
+  EXPECT_TRUE(db->FindRegion("a", 1).has_value());
+  put("b");  // Known: none goes.
+  put("d");
+  EXPECT_FALSE(db->FindRegion("c", 1).has_value());
+  for (const char* name : {"a", "b", "d"}) {
+    EXPECT_TRUE(db->FindRegion(name, 1).has_value()) << name;
+  }
+  EXPECT_EQ(db->Stats()->regions, 3);
+}
+
 TEST(CacheDb, ACorruptFileIsSetAside) {
   CachePlace place;
   for (int n = 1; n <= 2; ++n) {

@@ -29,6 +29,16 @@ std::string Checksum(const CacheRow& row, std::string_view measurement,
   return Sha256(writer.bytes()).Hex();
 }
 
+// Returns a digest over what was found and what it is of.
+std::string RegionChecksum(const RegionRow& row, const std::string& cache_namespace) {
+  ByteWriter writer;
+  writer.String(row.depends_on);
+  writer.String(row.environment);
+  writer.String(row.entry);
+  writer.String(cache_namespace);
+  return Sha256(writer.bytes()).Hex();
+}
+
 }  // namespace
 
 std::string StoredKey(const Digest& key, const std::string& cache_namespace) {
@@ -75,6 +85,33 @@ StatusOr<CacheRow> ReadCacheRow(const Statement& s) {
   AG_LET(row.measurement, DecodeMeasurement(measurement));
   if (row.status.ok()) AG_TRY(CheckMeasurement(row.measurement));
   return row;
+}
+
+Status WriteRegion(Database& db, const RegionRow& row, int64_t now,
+                   const std::string& cache_namespace) {
+  AG_LET(Statement insert,
+         db.Prepare("INSERT INTO main.regions(key, depends_on, environment, entry, copies, models, "
+                    "made_unix_seconds, used_unix_seconds, checksum, namespace) "
+                    "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9) ON CONFLICT(key) DO UPDATE SET "
+                    "depends_on = ?2, environment = ?3, entry = ?4, copies = copies + ?5, models = "
+                    "models + ?6, made_unix_seconds = ?7, used_unix_seconds = ?7, checksum = ?8"));
+  insert.Bind(1, StoredKey(Sha256(row.depends_on), cache_namespace))
+      .BindBytes(2, row.depends_on)
+      .Bind(3, row.environment)
+      .BindBytes(4, row.entry);
+  insert.Bind(5, row.copies).Bind(6, row.models).Bind(7, now);
+  return insert.Bind(8, RegionChecksum(row, cache_namespace)).Bind(9, cache_namespace).Run();
+}
+
+StatusOr<RegionRow> ReadRegion(const Statement& s) {
+  const RegionRow row = {.depends_on = s.Text(2),
+                         .environment = s.Text(3),
+                         .entry = s.Text(4),
+                         .copies = s.Int(5),
+                         .models = s.Int(6),
+                         .made_unix_seconds = s.Int(7)};
+  if (s.Text(8) == RegionChecksum(row, s.Text(9))) return row;
+  return Err(StatusCode::kDataLoss, "region {}: the checksum is wrong", s.Text(1).substr(0, 12));
 }
 
 }  // namespace ag

@@ -11,6 +11,10 @@ inline constexpr char kMeasurementColumns[] =
     "row, problem, environment, code, reason, measurement, measured_unix_seconds, summary, hits, "
     "checksum, worker, import, is_checked, namespace";
 
+inline constexpr char kRegionColumns[] =
+    "row, key, depends_on, environment, entry, copies, models, made_unix_seconds, checksum, "
+    "namespace";
+
 // Returns what stands in the column `key`: `key` itself in the namespace "".
 std::string StoredKey(const Digest& key, const std::string& cache_namespace);
 
@@ -21,5 +25,14 @@ Status WriteRow(Database& db, const Digest& key, const CacheRow& row,
 // Returns the current row of `statement`, which selects kMeasurementColumns. kDataLoss: its
 // checksum or a number is wrong.
 StatusOr<CacheRow> ReadCacheRow(const Statement& statement);
+
+// Inserts the row, which is made and used `now`. Where its key is known it replaces what was found,
+// and what was seen is added.
+Status WriteRegion(Database& db, const RegionRow& row, int64_t now,
+                   const std::string& cache_namespace);
+
+// Returns the current row of `statement`, which selects kRegionColumns. kDataLoss: its checksum is
+// wrong.
+StatusOr<RegionRow> ReadRegion(const Statement& statement);
 
 }  // namespace ag

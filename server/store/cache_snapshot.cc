@@ -12,6 +12,7 @@ namespace {
 constexpr char kStamp[] = R"sql(
   SELECT (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'measurements') || ' ' ||
          (SELECT count(*) FROM measurements) || ' ' ||
+         (SELECT count(*) || ' ' || coalesce(max(made_unix_seconds), 0) FROM regions) || ' ' ||
          count(*) || ' ' || coalesce(max(made_unix_seconds), 0) FROM model_answers
 )sql";
 
@@ -22,6 +23,9 @@ constexpr char kViews[] = R"sql(
   CREATE TEMP VIEW model_answers AS SELECT * FROM main.model_answers UNION ALL
     SELECT * FROM base.model_answers AS below
     WHERE NOT EXISTS (SELECT 1 FROM main.model_answers AS own WHERE own.key = below.key);
+  CREATE TEMP VIEW regions AS SELECT * FROM main.regions UNION ALL
+    SELECT * FROM base.regions AS below
+    WHERE NOT EXISTS (SELECT 1 FROM main.regions AS own WHERE own.key = below.key);
   INSERT INTO main.sqlite_sequence SELECT name, seq FROM base.sqlite_sequence AS below
     WHERE NOT EXISTS (SELECT 1 FROM main.sqlite_sequence AS own WHERE own.name = below.name);
   UPDATE main.counters SET value = value +

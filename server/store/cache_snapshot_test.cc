@@ -70,6 +70,7 @@ TEST_F(CacheSnapshotTest, TheOverlayKnowsWhatTheHolderMeasured) {
   const auto holder = OpenHolder();
   ASSERT_TRUE(holder->Put(Row("a")).ok());
   ASSERT_TRUE(holder->PutModel({"key", "result", Sha256("output")}).ok());
+  ASSERT_TRUE(holder->PutRegion({.depends_on = "form", .entry = "theirs"}).ok());
   ASSERT_TRUE(holder->Count(3, 4, {}).ok());
   ASSERT_TRUE(holder->WriteSnapshot().ok());
   ASSERT_TRUE(holder->Put(Row("late")).ok());
@@ -82,6 +83,12 @@ TEST_F(CacheSnapshotTest, TheOverlayKnowsWhatTheHolderMeasured) {
   EXPECT_FALSE(FindRow(*overlay, "late", "cpu=x").has_value());
   EXPECT_EQ(overlay->Stats()->measurements, 1);
   EXPECT_EQ(overlay->Stats()->models, 1);
+  EXPECT_EQ(overlay->Stats()->regions, 1);
+  EXPECT_EQ(overlay->FindRegion("form", 1)->entry, "theirs");
+  ASSERT_TRUE(overlay->PutRegion({.depends_on = "form", .entry = "ours"}).ok());
+  EXPECT_EQ(overlay->FindRegion("form", 1)->entry, "ours");
+  EXPECT_EQ(overlay->ListRegions({})->size(), 1u);
+  EXPECT_EQ(holder->FindRegion("form", 1)->entry, "theirs");
   EXPECT_EQ(overlay->Stats()->hits, 3);
   EXPECT_EQ(overlay->Stats()->misses, 4);
 }
@@ -145,11 +152,11 @@ TEST_F(CacheSnapshotTest, ABaseThatCannotBeReadIsLeftOut) {
     std::string error;
   } cases[] = {
       {"not a database", std::string(8192, 'x'), "DATA_LOSS: "},
-      {"empty", "", "FAILED_PRECONDITION: " + snapshot_ + ": schema version 0, expected 6"},
+      {"empty", "", "FAILED_PRECONDITION: " + snapshot_ + ": schema version 0, expected 7"},
       {"a damaged page", torn, "DATA_LOSS: " + snapshot_},
       {"half", whole.substr(0, 8192), "DATA_LOSS: "},
       {"newer schema", newer,
-       "FAILED_PRECONDITION: " + snapshot_ + ": schema version 99, expected 6"},
+       "FAILED_PRECONDITION: " + snapshot_ + ": schema version 99, expected 7"},
   };
   for (const auto& c : cases) {
     ASSERT_TRUE(WriteFileAtomically(snapshot_, c.bytes).ok());
@@ -202,6 +209,7 @@ TEST_F(CacheSnapshotTest, EveryKindOfWriteMakesItDue) {
   const std::pair<const char*, std::function<Status()>> writes[] = {
       {"put", [&] { return holder->Put(Row("a")); }},
       {"import", [&] { return holder->Import({Row("b")}, "me").status(); }},
+      {"region", [&] { return holder->PutRegion({.depends_on = "form", .entry = "entry"}); }},
       {"answer",
        [&] {
          return holder->PutModel({"key", "result", Sha256("output")});

@@ -1,5 +1,6 @@
-// The store of measurements: group measurements, failed measurements and whole answers, kept across
-// requests. Losing it is harmless, so an engine may begin anew where it cannot read what it had.
+// The store of measurements: group measurements, failed measurements, what was found for regions,
+// and whole answers, kept across requests. Losing it is harmless, so an engine may begin anew where
+// it cannot read what it had.
 //
 // What each engine promises (cache_store_test.cc states it for all of them):
 // - A row whose bytes do not fit its checksum is a miss, and is in no list.
@@ -34,6 +35,7 @@ struct CacheStats {
   int64_t measurements = 0;
   int64_t failures = 0;
   int64_t models = 0;
+  int64_t regions = 0;
   int64_t hits = 0;  // Since the cache was made.
   int64_t misses = 0;
   int64_t answers = 0;  // Whole answers that were given since then.
@@ -88,8 +90,22 @@ class CacheStore : public GroupCache {
   virtual StatusOr<Imported> Import(const std::vector<CacheRow>& rows,
                                     const std::string& client) = 0;
 
-  // Deletes the rows that fit every field that is set, and the answers of their environments.
-  // kInvalidArgument: none is set.
+  // Regions that fit every field that is set, the newest first. Corrupt ones are left out.
+  struct RegionFilter {
+    Environment environment = {};  // "", as below: all.
+    std::string key = {};          // How the key begins.
+    int64_t before_row = 0;        // ListedRegion::row; 0: from the newest.
+    int rows_max = 50;
+  };
+  struct ListedRegion {
+    int64_t row = 0;
+    std::string key;  // The row's.
+    RegionRow record;
+  };
+  virtual StatusOr<std::vector<ListedRegion>> ListRegions(const RegionFilter& filter) = 0;
+
+  // Deletes the rows that fit every field that is set, and the answers and the regions of their
+  // environments. kInvalidArgument: none is set.
   struct Filter {
     Environment environment;
     std::string worker;
@@ -100,6 +116,7 @@ class CacheStore : public GroupCache {
   struct Forgotten {
     int64_t measurements = 0;
     int64_t models = 0;
+    int64_t regions = 0;
   };
   virtual StatusOr<Forgotten> Forget(const Filter& filter) = 0;
 

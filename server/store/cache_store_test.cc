@@ -50,6 +50,75 @@ ModelAnswer AnswerOf(const std::string& text, const AnswerSubject& of = {}) {
   return {text, "result of " + text, Sha256(text), of};
 }
 
+RegionRow RegionOf(const std::string& depends_on, const std::string& entry,
+                   const Environment& environment = "cpu=x") {
+  return {.depends_on = depends_on,
+          .environment = environment,
+          .entry = entry,
+          .copies = 3,
+          .models = 1};
+}
+
+TEST_P(CacheStoreTest, RegionsComeBackWhole) {
+  EXPECT_FALSE(db_->FindRegion("form=a", 2).has_value());
+  const std::string entry("\0\xff'", 3);
+  place_->clock.Advance(std::chrono::hours(1));
+  ASSERT_TRUE(db_->PutRegion(RegionOf("form=a", entry)).ok());
+  Reopen();
+  ASSERT_TRUE(db_->FindRegion("form=a", 2).has_value());
+  const std::optional<RegionRow> row = db_->FindRegion("form=a", 4);
+  ASSERT_TRUE(row.has_value());
+  EXPECT_EQ(row->depends_on, "form=a");
+  EXPECT_EQ(row->environment, "cpu=x");
+  EXPECT_EQ(row->entry, entry);
+  EXPECT_EQ(row->made_unix_seconds, place_->clock.UnixSeconds());
+  EXPECT_EQ(row->copies, 5) << "before it was found again";
+  EXPECT_EQ(row->models, 2);
+  // What is put again replaces what was found, and adds to what was seen.
+  place_->clock.Advance(std::chrono::hours(1));
+  ASSERT_TRUE(db_->PutRegion(RegionOf("form=a", "better")).ok());
+  const std::vector<CacheStore::ListedRegion> listed = *db_->ListRegions({});
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].record.entry, "better");
+  EXPECT_EQ(listed[0].record.copies, 12);
+  EXPECT_EQ(listed[0].record.models, 4);
+  EXPECT_EQ(listed[0].record.made_unix_seconds, place_->clock.UnixSeconds());
+  EXPECT_EQ(db_->Stats()->regions, 1);
+}
+
+TEST_P(CacheStoreTest, RegionsAreListedByKeyAndEnvironmentInPages) {
+  for (const char* name : {"a", "b", "c"}) {
+    ASSERT_TRUE(db_->PutRegion(RegionOf(name, "e")).ok());
+  }
+  ASSERT_TRUE(db_->PutRegion(RegionOf("d", "e", "cpu=y")).ok());
+  const auto names = [&](const CacheStore::RegionFilter& filter) {
+    Names names;
+    const std::vector<CacheStore::ListedRegion> rows = *db_->ListRegions(filter);
+    for (const CacheStore::ListedRegion& row : rows) names.push_back(row.record.depends_on);
+    return names;
+  };
+  EXPECT_EQ(names({}), Names({"d", "c", "b", "a"}));
+  EXPECT_EQ(names({.environment = "cpu=x", .rows_max = 2}), Names({"c", "b"}));
+  const int64_t last = db_->ListRegions({.rows_max = 3})->at(2).row;
+  EXPECT_EQ(names({.before_row = last}), Names({"a"}));
+  const std::string key = Sha256("b").Hex();
+  EXPECT_EQ(names({.key = key}), Names({"b"}));
+  EXPECT_EQ(names({.key = key.substr(0, 9)}), Names({"b"}));
+  EXPECT_EQ(names({.environment = "cpu=y", .key = key}), Names());
+  EXPECT_EQ(db_->ListRegions({.key = key})->at(0).key, key);
+}
+
+TEST_P(CacheStoreTest, RegionsOfAnEnvironmentAreForgottenWithItsMeasurements) {
+  ASSERT_TRUE(db_->Put(NewRow("p")).ok());
+  ASSERT_TRUE(db_->PutRegion(RegionOf("a", "e")).ok());
+  ASSERT_TRUE(db_->PutRegion(RegionOf("b", "e", "cpu=y")).ok());
+  EXPECT_EQ(db_->Forget({.kernel = "kernel"})->regions, 1) << "it may rest on it";
+  EXPECT_FALSE(db_->FindRegion("a", 1).has_value());
+  EXPECT_TRUE(db_->FindRegion("b", 1).has_value());
+  EXPECT_EQ(db_->Forget({.all = true})->regions, 1);
+  EXPECT_EQ(db_->Stats()->regions, 0);
+}
+
 TEST_P(CacheStoreTest, RowsComeBackWhole) {
   EXPECT_FALSE(FindRow(*db_, "p").has_value());
   CacheRow row = NewRow(std::string("p\0\xff'", 4));
@@ -278,10 +347,14 @@ TEST_P(CacheStoreTest, AnotherNamespaceDisownsEverything) {
   const auto fill = [&] {
     ASSERT_TRUE(db_->Put(NewRow("p")).ok());
     ASSERT_TRUE(db_->PutModel({"key", "result", Sha256("output")}).ok());
+    ASSERT_TRUE(db_->PutRegion(RegionOf("form", "entry")).ok());
   };
   const auto knows = [&] {
     const bool row = FindRow(*db_, "p").has_value(), answer = db_->FindModel("key").has_value();
     EXPECT_EQ(row, answer);
+    EXPECT_EQ(row, db_->FindRegion("form", 1).has_value());
+    EXPECT_EQ(db_->ListRegions({})->size(), row ? 1u : 0u);
+    EXPECT_EQ(db_->Stats()->regions, row ? 1 : 0);
     EXPECT_EQ(Problems().size(), row ? 1u : 0u);
     EXPECT_EQ(Texts({}).size(), row ? 1u : 0u);
     EXPECT_EQ(db_->Stats()->measurements + db_->Stats()->models, row ? 2 : 0);
@@ -373,6 +446,9 @@ TEST_P(CacheStoreTest, ThreadsSeeWhatWasAcknowledged) {
         EXPECT_TRUE(db_->Count(1, 0, {GroupKey("0-0", "cpu=x")}).ok());
         EXPECT_TRUE(db_->PutModel(AnswerOf(name)).ok());
         EXPECT_EQ(db_->FindModel(name)->result, "result of " + name);
+        EXPECT_TRUE(db_->PutRegion(RegionOf(name, "entry of " + name)).ok());
+        EXPECT_TRUE(db_->PutRegion(RegionOf("shared", "entry of shared")).ok());
+        EXPECT_EQ(db_->FindRegion(name, 1)->entry, "entry of " + name);
       }
       --writing;
     });
@@ -383,6 +459,10 @@ TEST_P(CacheStoreTest, ThreadsSeeWhatWasAcknowledged) {
       for (const auto& row : rows) {
         EXPECT_EQ(row.answer.result, "result of " + row.answer.key_text);
       }
+      const std::vector<CacheStore::ListedRegion> regions = *db_->ListRegions({});
+      for (const auto& region : regions) {
+        EXPECT_EQ(region.record.entry, "entry of " + region.record.depends_on);
+      }
     }
   });
   for (std::thread& thread : threads) thread.join();
@@ -390,6 +470,8 @@ TEST_P(CacheStoreTest, ThreadsSeeWhatWasAcknowledged) {
   EXPECT_EQ(db_->Stats()->measurements, kWriters * kRows);
   EXPECT_EQ(db_->Stats()->models, kWriters * kRows);
   EXPECT_EQ(db_->Stats()->hits, kWriters * kRows);
+  EXPECT_EQ(db_->Stats()->regions, kWriters * kRows + 1);
+  EXPECT_EQ(db_->FindRegion("shared", 1)->models, kWriters * kRows);
 }
 
 }  // namespace

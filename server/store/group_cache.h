@@ -27,6 +27,15 @@ struct CacheRow {
   bool is_checked = true;  // A worker has said that the device has its kernels, or measured them.
 };
 
+// What is remembered of one region of graphs (search/region_store.h).
+struct RegionRow {
+  std::string depends_on;  // RegionKey's; the row's key is made of it.
+  Environment environment;
+  std::string entry;               // EncodeRegionEntry's bytes.
+  int64_t copies = 0, models = 0;  // That were seen, in how many searches of models.
+  int64_t made_unix_seconds = 0;   // When it was put; 0 for one that is to be put.
+};
+
 class GroupCache {
  public:
   virtual ~GroupCache() = default;
@@ -40,6 +49,12 @@ class GroupCache {
   // Adds to the counters, and one hit to each of `keys`.
   virtual Status Count(int64_t hits, int64_t misses, const std::vector<Digest>& keys) = 0;
   virtual Status SetChecked(const Digest& key) = 0;  // REQUIRES: as Find.
+
+  // Returns the row, or nothing for a miss, as Find. Counts one more model with so many copies.
+  virtual std::optional<RegionRow> FindRegion(const std::string& depends_on, int64_t copies) = 0;
+  // Replaces the row of the same key, and adds its copies and models to what was seen. Where there
+  // are too many rows, those that were not used for longest go.
+  virtual Status PutRegion(const RegionRow& row) = 0;
 };
 
 }  // namespace ag

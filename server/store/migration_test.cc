@@ -97,6 +97,8 @@ void ExpectCache(const std::string& path) {
   EXPECT_TRUE(db->CountAnswers(1).ok());
   EXPECT_EQ(db->Stats()->answers, 1);
   EXPECT_EQ(db->Import({NewRow("imported")}, "me")->added, 1);
+  EXPECT_TRUE(db->PutRegion({.depends_on = "form", .entry = "entry"}).ok());
+  EXPECT_EQ(db->Stats()->regions, 1);
 }
 
 const FileKind kKinds[] = {

@@ -60,6 +60,27 @@ const Schema& JobsSchema() {
   return schema;
 }
 
+namespace {
+
+constexpr char kRegionsStep[] = R"sql(
+    CREATE TABLE regions(
+      row INTEGER PRIMARY KEY AUTOINCREMENT,
+      key TEXT NOT NULL UNIQUE,
+      depends_on BLOB NOT NULL,
+      environment TEXT NOT NULL,
+      entry BLOB NOT NULL,
+      copies INTEGER NOT NULL,
+      models INTEGER NOT NULL,
+      made_unix_seconds INTEGER NOT NULL,
+      used_unix_seconds INTEGER NOT NULL,
+      checksum TEXT NOT NULL,
+      namespace TEXT NOT NULL);
+    CREATE INDEX regions_environment ON regions(environment, row);
+    CREATE INDEX regions_used ON regions(used_unix_seconds, row);
+  )sql";
+
+}  // namespace
+
 const Schema& CacheSchema() {
   static const Schema schema = {.oldest = 3,
                                 .create = R"sql(
@@ -121,7 +142,8 @@ const Schema& CacheSchema() {
         rtrim(substr(parts.rest, instr(parts.rest, char(10) || 'tenant=') + 8), char(10)) END
       FROM parts WHERE parts.key = model_answers.key AND json_valid(parts.request);
     DROP TABLE parts;
-  )sql"}};
+  )sql",
+                                          kRegionsStep}};
   return schema;
 }
 
