@@ -732,6 +732,68 @@ TEST(Server, ExportsAndImportsTheCache) {
   EXPECT_EQ(import(&response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+TEST(Server, RemembersWhatItFindsForRegions) {
+  RpcBench b;
+  const auto list = [&](const v1::ListRegionsRequest& request, v1::ListRegionsResponse* response) {
+    grpc::ClientContext context;
+    return v1::Cache::NewStub(b.channel)->ListRegions(&context, request, response);
+  };
+  v1::ListRegionsResponse response;
+  ASSERT_TRUE(list({}, &response).ok());
+  EXPECT_EQ(response.regions_size(), 0);
+  b.UploadModel();
+  b.Watch(b.Start(b.Request()).name());
+  ASSERT_TRUE(list({}, &response).ok());
+  ASSERT_EQ(response.regions_size(), 1);
+  const v1::CachedRegion region = response.regions(0);
+  EXPECT_EQ(region.environment(), "device=small;policy=1");
+  EXPECT_EQ(region.operators(), 2);
+  EXPECT_EQ(region.copies(), 1);
+  EXPECT_EQ(region.models(), 1);
+  EXPECT_EQ(region.depends_on(), "") << "only with a key";
+  ASSERT_GE(region.results_size(), 1);
+  EXPECT_LT(region.results(0).estimate_ns(), region.estimate_ns());
+  ASSERT_EQ(region.results(0).steps_size(), 1);
+  EXPECT_EQ(region.results(0).steps(0).rule(), "matmul-reassociate");
+  // Another search starts from it, also after a restart.
+  b.Restart();
+  v1::OptimizeRequest again = b.Request();
+  again.mutable_budget()->set_rounds(2);
+  b.Watch(b.Start(again).name());
+  v1::ListRegionsRequest request;
+  request.set_key(region.key().substr(0, 9));
+  ASSERT_TRUE(list(request, &response).ok());
+  ASSERT_EQ(response.regions_size(), 1);
+  EXPECT_EQ(response.regions(0).key(), region.key());
+  EXPECT_EQ(response.regions(0).models(), 2);
+  EXPECT_EQ(Sha256(response.regions(0).depends_on()).Hex(), region.key());
+  // One that is to search anew does not, and replaces it.
+  again.set_skip_model_cache(true);
+  b.Watch(b.Start(again).name());
+  ASSERT_TRUE(list(request, &response).ok());
+  EXPECT_EQ(response.regions(0).models(), 3);
+  EXPECT_EQ(response.regions(0).results_size(), region.results_size());
+  request.set_environment("device=other");
+  ASSERT_TRUE(list(request, &response).ok());
+  EXPECT_EQ(response.regions_size(), 0);
+  const auto refused = [&](const v1::ListRegionsRequest& bad) {
+    const grpc::Status status = list(bad, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    return status.error_message();
+  };
+  request.set_key("ABC");
+  EXPECT_EQ(refused(request), "key: expected up to 64 hexadecimal digits (0-9, a-f), got ABC");
+  request.set_key(std::string(65, 'a'));
+  EXPECT_EQ(refused(request),
+            "key: expected up to 64 hexadecimal digits (0-9, a-f), got " + std::string(65, 'a'));
+  request.set_key("");
+  request.set_page_token("x");
+  EXPECT_NE(refused(request), "");
+  request.set_page_token("");
+  request.set_page_size(-1);
+  EXPECT_NE(refused(request), "");
+}
+
 TEST(Server, OneProcessHoldsTheFolder) {
   RpcBench b;
   ServerOptions options;

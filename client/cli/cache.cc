@@ -150,7 +150,76 @@ Status Explain(Context& context, const v1::CacheRecord& record) {
   return OkStatus();
 }
 
+// The rules of a result in the order of first application: "split x2, join".
+std::string RulesText(const v1::CachedRegionResult& result) {
+  std::vector<std::pair<std::string, int>> rules;
+  for (const v1::CachedRegionStep& step : result.steps()) {
+    const auto it = std::ranges::find(rules, step.rule(), &std::pair<std::string, int>::first);
+    it == rules.end() ? void(rules.emplace_back(step.rule(), 1)) : void(++it->second);
+  }
+  std::string text;
+  for (const auto& [rule, count] : rules) {
+    text += (text.empty() ? "" : ", ") + rule + (count > 1 ? fmt::format(" x{}", count) : "");
+  }
+  return text;
+}
+
+std::string RegionLine(const v1::CachedRegion& region) {
+  const std::string best =
+      region.results().empty()
+          ? "nothing better"
+          : fmt::format("best {:.1f} us: {}", region.results(0).estimate_ns() / 1e3,
+                        RulesText(region.results(0)));
+  return fmt::format("{:.12} {:>4} operators {:>4} copies in {:>3} models {:>10.1f} us  {}",
+                     region.key(), region.operators(), region.copies(), region.models(),
+                     region.estimate_ns() / 1e3, best);
+}
+
+// Prints the best-K list, its steps one by one, and what it depends on.
+void Explain(Context& context, const v1::CachedRegion& region) {
+  const auto seconds = static_cast<int64_t>(region.made_unix_seconds());
+  context.Print(TableRow("key", region.key()));
+  context.Print(
+      TableRow("region", fmt::format("{} operators, {} copies in {} models", region.operators(),
+                                     region.copies(), region.models())));
+  context.Print(TableRow("searched", FormatUnixSeconds(seconds)));
+  context.Print(TableRow("as it is", fmt::format("{:.1f} us", region.estimate_ns() / 1e3)));
+  for (int i = 0; i < region.results_size(); ++i) {
+    const v1::CachedRegionResult& result = region.results(i);
+    context.Print(TableRow(fmt::format("result {}", i + 1).c_str(),
+                           fmt::format("{:.1f} us", result.estimate_ns() / 1e3)));
+    for (const v1::CachedRegionStep& step : result.steps()) {
+      context.Print(
+          TableRow("", fmt::format("{} gains {:.1f} us", step.rule(), step.gain_ns() / 1e3)));
+    }
+  }
+  if (region.results().empty()) context.Print(TableRow("results", "a search found nothing better"));
+  context.Print(region.depends_on());
+}
+
 }  // namespace
+
+StatusOr<int> RunCacheRegions(Context& context, const CacheFlags& flags) {
+  AG_LET(Client* const client, context.Connect(""));
+  v1::ListRegionsRequest request;
+  request.set_page_size(flags.count);
+  request.set_environment(flags.environment);
+  request.set_key(flags.key);
+  AG_LET(const auto response, client->ListRegions(request));
+  Json list = Json::array();
+  for (const v1::CachedRegion& region : response.regions()) {
+    list.push_back(Json::parse(ToJson(region)));
+    if (context.flags().json) continue;
+    if (flags.key.empty()) {
+      context.Print(RegionLine(region));
+    } else {
+      Explain(context, region);
+    }
+  }
+  if (context.flags().json) context.Print(list.dump(2));
+  if (response.regions().empty()) context.Note("no region is remembered");
+  return kExitOk;
+}
 
 StatusOr<int> RunCacheGraphs(Context& context, const CacheFlags& flags) {
   std::string model;
@@ -200,9 +269,10 @@ StatusOr<int> RunCacheStats(Context& context, const CacheFlags&) {
     context.Print(ToJson(stats));
     return kExitOk;
   }
-  context.Print(fmt::format("{} measurements, {} remembered failures, {} whole models, {} KiB",
-                            stats.measurements(), stats.failures(), stats.models(),
-                            stats.bytes() >> 10));
+  context.Print(
+      fmt::format("{} measurements, {} remembered failures, {} regions, {} whole models, {} KiB",
+                  stats.measurements(), stats.failures(), stats.regions(), stats.models(),
+                  stats.bytes() >> 10));
   context.Print(fmt::format("{} hits, {} misses; {} whole answers given", stats.hits(),
                             stats.misses(), stats.answers()));
   for (const v1::EnvironmentCount& environment : stats.environments()) {
@@ -263,9 +333,10 @@ StatusOr<int> RunCacheForget(Context& context, const CacheFlags& flags) {
   }
   AG_LET(Client* const client, context.Connect(""));
   AG_LET(const auto response, client->ForgetCache(request));
-  context.Print(context.flags().json ? ToJson(response)
-                                     : fmt::format("{} measurements and {} whole answers forgotten",
-                                                   response.measurements(), response.models()));
+  context.Print(context.flags().json
+                    ? ToJson(response)
+                    : fmt::format("{} measurements, {} whole answers and {} regions forgotten",
+                                  response.measurements(), response.models(), response.regions()));
   return kExitOk;
 }
 

@@ -385,7 +385,8 @@ void Commands::AddJobs() {
 
 void Commands::AddCache() {
   CacheFlags& flags = flags_.cache;
-  CLI::App* cache = Verb(&app_, "cache", "Remembered measurements", nullptr);
+  CLI::App* cache =
+      Verb(&app_, "cache", "What is remembered: measurements, regions, graphs", nullptr);
   cache->require_subcommand(1);
   Verb(cache, "stats", "How much is remembered, and how often it helped",
        [&flags](Context& c) { return RunCacheStats(c, flags); });
@@ -399,6 +400,10 @@ void Commands::AddCache() {
   graphs->add_option("model", flags.model, "Of this model: its file, or its SHA-256")
       ->default_str("all");
   graphs->add_option("-n", flags.count, "At most so many");
+  CLI::App* regions =
+      Verb(cache, "regions", "Parts of graphs with the best that was found for them",
+           [&flags](Context& c) { return RunCacheRegions(c, flags); });
+  regions->add_option("-n", flags.count, "At most so many");
   CLI::App* get = Verb(cache, "get", "Write the newest graph that is remembered of a model",
                        [&flags](Context& c) { return RunCacheGet(c, flags); });
   get->add_option("model", flags.model, "The model's file, or its SHA-256")->required();
@@ -407,7 +412,7 @@ void Commands::AddCache() {
   for (CLI::App* verb : {graphs, get}) {
     verb->add_option("--device", flags.device, "Only for this device")->default_str("any");
   }
-  for (CLI::App* verb : {list, graphs, get}) {
+  for (CLI::App* verb : {list, graphs, regions, get}) {
     verb->add_option("--environment", flags.environment, "Only for this environment")
         ->default_str("any");
     verb->add_option("--key", flags.key, "Whose key begins so (lists say what it depends on)")

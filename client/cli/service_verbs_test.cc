@@ -82,12 +82,15 @@ class FakeCache : public v1::Cache::Service {
   std::vector<v1::CacheRecord> imported;
   std::vector<v1::CachedGraph> graphs;  // The newest first.
   v1::ListGraphsRequest graphs_asked;
+  std::vector<v1::CachedRegion> regions;
+  v1::ListRegionsRequest regions_asked;
 
   grpc::Status GetStats(grpc::ServerContext*, const v1::GetCacheStatsRequest*,
                         v1::CacheStats* stats) override {
     stats->set_measurements(7);
     stats->set_failures(1);
     stats->set_models(2);
+    stats->set_regions(3);
     stats->set_hits(30);
     stats->set_misses(4);
     stats->set_answers(9);
@@ -118,6 +121,12 @@ class FakeCache : public v1::Cache::Service {
     }
     return grpc::Status::OK;
   }
+  grpc::Status ListRegions(grpc::ServerContext*, const v1::ListRegionsRequest* request,
+                           v1::ListRegionsResponse* response) override {
+    regions_asked = *request;
+    for (const v1::CachedRegion& region : regions) *response->add_regions() = region;
+    return grpc::Status::OK;
+  }
   grpc::Status Export(grpc::ServerContext*, const v1::ExportCacheRequest*,
                       grpc::ServerWriter<v1::CacheRecord>* writer) override {
     for (const v1::CacheRecord& record : records) writer->Write(record);
@@ -136,6 +145,7 @@ class FakeCache : public v1::Cache::Service {
     forgotten = *request;
     response->set_measurements(3);
     response->set_models(1);
+    response->set_regions(2);
     return grpc::Status::OK;
   }
   v1::ForgetCacheRequest forgotten;
@@ -327,7 +337,7 @@ TEST_F(ServiceVerbsTest, WhatAJobMadeIsFetched) {
 
 TEST_F(ServiceVerbsTest, TheCacheTellsItsSize) {
   EXPECT_EQ(Call(false, RunCacheStats, CacheFlags()).out,
-            "7 measurements, 1 remembered failures, 2 whole models, 10 KiB\n"
+            "7 measurements, 1 remembered failures, 3 regions, 2 whole models, 10 KiB\n"
             "30 hits, 4 misses; 9 whole answers given\n"
             "       7  cores=2\n");
   const auto json = nlohmann::json::parse(Call(true, RunCacheStats, CacheFlags()).out);
@@ -438,10 +448,56 @@ TEST_F(ServiceVerbsTest, ForgettingNeedsAFilter) {
   flags.worker = "host/cpu";
   flags.import = 2;
   EXPECT_EQ(Call(false, RunCacheForget, flags).out,
-            "3 measurements and 1 whole answers forgotten\n");
+            "3 measurements, 1 whole answers and 2 regions forgotten\n");
   EXPECT_EQ(cache_.forgotten.worker(), "host/cpu");
   EXPECT_EQ(cache_.forgotten.import_id(), 2);
   EXPECT_FALSE(cache_.forgotten.all());
+}
+
+TEST_F(ServiceVerbsTest, RegionsAreListedAndExplained) {
+  EXPECT_EQ(Call(false, RunCacheRegions, CacheFlags()).err, "no region is remembered\n");
+  v1::CachedRegion region;
+  region.set_key(std::string(64, 'a'));
+  region.set_environment("cores=2");
+  region.set_operators(14);
+  region.set_copies(24);
+  region.set_models(2);
+  region.set_made_unix_seconds(1'763'800'000);
+  region.set_estimate_ns(12'500);
+  cache_.regions = {region, region};
+  for (const double ns : {9'000, 11'000}) {
+    v1::CachedRegionResult* result = cache_.regions[0].add_results();
+    result->set_estimate_ns(ns);
+    for (const auto& [rule, gain] :
+         {std::pair("split", -500.0), std::pair("join", 2'000.0), std::pair("split", 2'000.0)}) {
+      v1::CachedRegionStep* step = result->add_steps();
+      step->set_rule(rule);
+      step->set_gain_ns(gain);
+    }
+  }
+  EXPECT_EQ(Call(false, RunCacheRegions, CacheFlags()).out,
+            "aaaaaaaaaaaa   14 operators   24 copies in   2 models       12.5 us  "
+            "best 9.0 us: split x2, join\n"
+            "aaaaaaaaaaaa   14 operators   24 copies in   2 models       12.5 us  "
+            "nothing better\n");
+  cache_.regions[0].set_depends_on("form=f\nenvironment=cores=2\n");
+  cache_.regions[0].mutable_results()->DeleteSubrange(1, 1);
+  cache_.regions.resize(1);
+  const CacheFlags flags{.environment = "cores=2", .count = 3, .key = "aa"};
+  EXPECT_EQ(Call(false, RunCacheRegions, flags).out,
+            "  key          " + region.key() + "\n" +
+                "  region       14 operators, 24 copies in 2 models\n"
+                "  searched     2025-11-22T08:26:40Z\n"
+                "  as it is     12.5 us\n"
+                "  result 1     9.0 us\n"
+                "               split gains -0.5 us\n"
+                "               join gains 2.0 us\n"
+                "               split gains 2.0 us\n"
+                "form=f\nenvironment=cores=2\n\n");
+  EXPECT_EQ(cache_.regions_asked.page_size(), 3);
+  EXPECT_EQ(cache_.regions_asked.key(), "aa");
+  EXPECT_EQ(cache_.regions_asked.environment(), "cores=2");
+  EXPECT_EQ(Call(true, RunCacheRegions, flags).json()[0]["results"][0]["estimate_ns"], 9000);
 }
 
 TEST_F(ServiceVerbsTest, ABadLineImportsNothing) {

@@ -42,6 +42,7 @@ StatusOr<Digest> DigestOfModel(const std::string& model);
 StatusOr<int> RunCacheStats(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheList(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheGraphs(Context& context, const CacheFlags& flags);
+StatusOr<int> RunCacheRegions(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheGet(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheExport(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheImport(Context& context, const CacheFlags& flags);

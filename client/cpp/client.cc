@@ -394,6 +394,10 @@ StatusOr<v1::ListGraphsResponse> Client::ListGraphs(const v1::ListGraphsRequest&
   return state_->Call(*state_->cache, &v1::Cache::Stub::ListGraphs, request);
 }
 
+StatusOr<v1::ListRegionsResponse> Client::ListRegions(const v1::ListRegionsRequest& request) {
+  return state_->Call(*state_->cache, &v1::Cache::Stub::ListRegions, request);
+}
+
 Status Client::ExportCache(const std::string& environment,
                            const std::function<Status(const v1::CacheRecord&)>& on_record) {
   grpc::ClientContext context;

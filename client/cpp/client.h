@@ -82,6 +82,8 @@ class Client {
       const autograph::v1::ListMeasurementsRequest& request);
   StatusOr<autograph::v1::ListGraphsResponse> ListGraphs(
       const autograph::v1::ListGraphsRequest& request);
+  StatusOr<autograph::v1::ListRegionsResponse> ListRegions(
+      const autograph::v1::ListRegionsRequest& request);
   Status ExportCache(const std::string& environment,
                      const std::function<Status(const autograph::v1::CacheRecord&)>& on_record);
   StatusOr<autograph::v1::ForgetCacheResponse> ForgetCache(

@@ -22,6 +22,7 @@ constexpr std::array kRpcs = {
     RpcRow{Rpc::kGetStats, "autograph.v1.Cache.GetStats", {kRead, kAdmin}},
     RpcRow{Rpc::kListMeasurements, "autograph.v1.Cache.ListMeasurements", {kAdmin}},
     RpcRow{Rpc::kListGraphs, "autograph.v1.Cache.ListGraphs", {kRead, kAdmin}},
+    RpcRow{Rpc::kListRegions, "autograph.v1.Cache.ListRegions", {kAdmin}},
     RpcRow{Rpc::kExport, "autograph.v1.Cache.Export", {kAdmin}},
     RpcRow{Rpc::kImport, "autograph.v1.Cache.Import", {kAdmin}},
     RpcRow{Rpc::kForget, "autograph.v1.Cache.Forget", {kAdmin}},

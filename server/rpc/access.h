@@ -29,6 +29,7 @@ enum class Rpc {
   kGetStats,
   kListMeasurements,
   kListGraphs,
+  kListRegions,
   kExport,
   kImport,
   kForget,

@@ -3,6 +3,7 @@
 #include "autograph/v1/cache.grpc.pb.h"
 #include "base/log.h"
 #include "base/reason.h"
+#include "search/region_store.h"
 #include "server/rpc/rpc.h"
 #include "server/workers/worker_wire.h"
 
@@ -24,6 +25,7 @@ class CacheService final : public v1::Cache::Service {
     response->set_measurements(stats->measurements);
     response->set_failures(stats->failures);
     response->set_models(stats->models);
+    response->set_regions(stats->regions);
     response->set_hits(stats->hits);
     response->set_misses(stats->misses);
     response->set_bytes(stats->bytes);
@@ -49,6 +51,13 @@ class CacheService final : public v1::Cache::Service {
     const auto caller = core_.access->Admit(*context, Rpc::kListGraphs);
     if (!caller.ok()) return ToGrpc(caller.status());
     return ToGrpc(ListAnswers(caller->tenant, *request, response));
+  }
+
+  grpc::Status ListRegions(grpc::ServerContext* context, const v1::ListRegionsRequest* request,
+                           v1::ListRegionsResponse* response) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kListRegions);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    return ToGrpc(ListFound(*request, response));
   }
 
   grpc::Status Export(grpc::ServerContext* context, const v1::ExportCacheRequest* request,
@@ -89,10 +98,12 @@ class CacheService final : public v1::Cache::Service {
         core_.cache->Forget({request->environment(), request->worker(), request->import_id(),
                              request->kernel(), request->all()});
     if (!forgotten.ok()) return ToGrpc(forgotten.status());
-    LogInfo("{} made the cache forget {} measurements and {} answers", SourceOf(*context, *caller),
-            forgotten->measurements, forgotten->models);
+    LogInfo("{} made the cache forget {} measurements, {} answers and {} regions",
+            SourceOf(*context, *caller), forgotten->measurements, forgotten->models,
+            forgotten->regions);
     response->set_measurements(forgotten->measurements);
     response->set_models(forgotten->models);
+    response->set_regions(forgotten->regions);
     return grpc::Status::OK;
   }
 
@@ -190,6 +201,60 @@ class CacheService final : public v1::Cache::Service {
       if (is_full) break;
     }
     return OkStatus();
+  }
+
+  Status ListFound(const v1::ListRegionsRequest& request, v1::ListRegionsResponse* response) {
+    AG_LET(const Page page, PageOf(request.page_size(), request.page_token()));
+    constexpr size_t kKeyDigits = 64;
+    const bool is_key = request.key().size() <= kKeyDigits &&
+                        request.key().find_first_not_of("0123456789abcdef") == std::string::npos;
+    if (!is_key) {
+      return Err(StatusCode::kInvalidArgument,
+                 "key: expected up to {} hexadecimal digits (0-9, a-f), got {:.80}", kKeyDigits,
+                 request.key());
+    }
+    AG_LET(const std::vector<CacheStore::ListedRegion> rows,
+           core_.cache->ListRegions(
+               {request.environment(), request.key(), page.before, page.rows_max}));
+    size_t bytes = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const CacheStore::ListedRegion& listed = rows[i];
+      const auto entry = DecodeRegionEntry(listed.record.entry);
+      if (entry.ok()) {
+        v1::CachedRegion* region = response->add_regions();
+        *region = FoundOf(listed, *entry);
+        if (!request.key().empty()) region->set_depends_on(listed.record.depends_on);
+        bytes += region->ByteSizeLong();
+      } else {
+        LogWarn("cache: left out: {:.12}: {}", listed.key, Message(entry.status()));
+      }
+      const bool is_full = bytes > kPageBytesMax || i + 1 == static_cast<size_t>(page.rows_max);
+      if (is_full) response->set_next_page_token(fmt::format("{}", listed.row));
+      if (is_full) break;
+    }
+    return OkStatus();
+  }
+
+  static v1::CachedRegion FoundOf(const CacheStore::ListedRegion& listed,
+                                  const RegionEntry& entry) {
+    v1::CachedRegion region;
+    region.set_key(listed.key);
+    region.set_environment(listed.record.environment);
+    region.set_operators(entry.operators);
+    region.set_copies(listed.record.copies);
+    region.set_models(listed.record.models);
+    region.set_made_unix_seconds(static_cast<double>(listed.record.made_unix_seconds));
+    region.set_estimate_ns(entry.estimate_ns);
+    for (const RegionResult& result : entry.results) {
+      v1::CachedRegionResult* added = region.add_results();
+      added->set_estimate_ns(result.estimate_ns);
+      for (const RegionStep& step : result.steps) {
+        v1::CachedRegionStep* told = added->add_steps();
+        told->set_rule(step.rule);
+        told->set_gain_ns(step.gain_ns);
+      }
+    }
+    return region;
   }
 
   RpcCore& core_;

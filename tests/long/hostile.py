@@ -184,6 +184,7 @@ def wrong_messages(address: str) -> None:
         "Optimizer/DeleteModel",
         "Cache/ListMeasurements",
         "Cache/ListGraphs",
+        "Cache/ListRegions",
         "Blobs/FindMissing",
     ):
         call = channel.unary_unary(
