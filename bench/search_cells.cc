@@ -1,0 +1,181 @@
+// How models divide into cells (search/cells.h), and what a model takes whose cells are known.
+//   build/search_cells [--spec FILE] [--precision P] [--list] CASE...
+//   build/search_cells [--spec FILE] [--precision P] --after FIRST CASE...
+// (bench/h200-v1.spec, fp16). A case is a model of the zoo, or bert:N with N layers.
+// Prints for each case its operators, those in cells, cells, forms and the largest cell; --list:
+// each form. With --after: the search of FIRST fills a store of regions; each case is then searched
+// without and with what the store has, on simulated times as search_gains has them. Seconds are the
+// processor's.
+#include <cstdio>
+#include <ctime>
+#include <map>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
+#include "search/cells.h"
+#include "search/testing/fake_measurer.h"
+#include "zoo/networks.h"
+#include "zoo/zoo.h"
+
+namespace ag {
+namespace {
+
+struct Options {
+  std::string spec = "bench/h200-v1.spec";
+  std::string precision = "fp16";
+  std::string after;
+  bool list = false;
+  std::vector<std::string> cases;
+};
+
+double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+StatusOr<Graph> GraphOf(const std::string& name) {
+  MemoryWeights weights;
+  constexpr std::string_view kBert = "bert:";
+  if (!name.starts_with(kBert)) return BuildZooModel(name, {}, &weights);
+  AG_LET(const int64_t layers, ParseInt(name.substr(kBert.size())));
+  ZooBuilder builder(1, &weights);
+  BuildBert(builder, 1, {.layers = layers});
+  return builder.Build();
+}
+
+int Operators(const Graph& graph) {
+  int operators = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    operators += !graph.is_constant(id) && !Has(graph.node(id).op, kLeaf);
+  }
+  return operators;
+}
+
+// Prints how the case divides.
+Status PrintCells(const std::string& name, const Options& options) {
+  AG_LET(const Graph graph, GraphOf(name));
+  AG_LET(const Graph clean, CleanUp(graph, BuiltInRules()));
+  const double begin = CpuSeconds();
+  const std::vector<Cell> cells = CutIntoCells(clean);
+  const double seconds = CpuSeconds() - begin;
+  struct Form {
+    int copies = 0;
+    const Cell* first = nullptr;
+  };
+  std::map<Digest, Form> forms;
+  std::vector<const Cell*> firsts;
+  size_t covered = 0, largest = 0, to_solve = 0;
+  for (const Cell& cell : cells) {
+    Form& form = forms[cell.form];
+    if (form.copies++ == 0) firsts.push_back(form.first = &cell);
+    covered += cell.nodes.size();
+    largest = std::max(largest, cell.nodes.size());
+  }
+  for (const Cell* cell : firsts) to_solve += cell->nodes.size();
+  std::printf(
+      "%-14s %5d operators, %5zu in cells  %4zu cells  %3zu forms of %5zu operators  "
+      "largest %3zu  %6.2f s\n",
+      name.c_str(), Operators(clean), covered, cells.size(), forms.size(), to_solve, largest,
+      seconds);
+  if (!options.list) return OkStatus();
+  for (const Cell* cell : firsts) {
+    std::string operators;
+    for (const NodeId id : cell->nodes) {
+      operators += fmt::format(" {}", Info(clean.node(id).op).text_name);
+    }
+    std::printf("  %3d x %3zu operators, %zu inputs, %zu outputs:%.200s\n",
+                forms[cell->form].copies, cell->nodes.size(), cell->inputs.size(),
+                cell->graph.outputs().size(), operators.c_str());
+  }
+  return OkStatus();
+}
+
+struct Searched {
+  double seconds = 0;
+  double best_us = 0;
+  SearchResult result;
+};
+
+StatusOr<Searched> Search(const std::string& name, const Options& options, const DeviceSpec& spec,
+                          RegionStore* regions) {
+  AG_LET(const Graph graph, GraphOf(name));
+  SearchRequest request;
+  AG_LET(request.input, CleanUp(graph, BuiltInRules()));
+  request.rules = &BuiltInRules();
+  request.spec = spec;
+  request.environment = "spec=" + spec.name;
+  request.policy.precision = options.precision;
+  request.options.limits.time_max = Nanos::max();
+  FakeMeasurer measurer(spec);
+  measurer.group_ns = [&spec](const GroupProblem& problem) { return RooflineNs(problem, spec); };
+  measurer.keeps_calls = false;
+  const double begin = CpuSeconds();
+  AG_LET(SearchResult result, FindPlan(request, measurer, RealClock(), regions));
+  const double seconds = CpuSeconds() - begin;
+  const double best_us = measurer.SimulatedNs(result) / 1e3;
+  return Searched{seconds, best_us, std::move(result)};
+}
+
+void PrintSearch(const std::string& name, const char* how, const Searched& searched) {
+  std::map<RegionOrigin, int> origins;
+  for (const RegionUse& use : searched.result.regions) ++origins[use.origin];
+  std::printf(
+      "%-14s %-5s %7.2f s  best %8.2f us  %3zu forms: %3d known %3d searched %3d cut  "
+      "%5d + %4d graphs  %d rounds\n",
+      name.c_str(), how, searched.seconds, searched.best_us, searched.result.regions.size(),
+      origins[RegionOrigin::kKnown], origins[RegionOrigin::kSearched],
+      origins[RegionOrigin::kCut] + origins[RegionOrigin::kNotReached], searched.result.graphs,
+      searched.result.cell_graphs, searched.result.rounds);
+  std::fflush(stdout);
+}
+
+Status CompareSearches(const Options& options) {
+  AG_LET(const std::string text, ReadFile(options.spec));
+  AG_LET(const DeviceSpec spec, ParseDeviceSpec(text));
+  MemoryRegions regions;
+  AG_LET(const Searched first, Search(options.after, options, spec, &regions));
+  PrintSearch(options.after, "first", first);
+  for (const std::string& name : options.cases) {
+    AG_LET(const Searched cold, Search(name, options, spec, nullptr));
+    PrintSearch(name, "cold", cold);
+    MemoryRegions known = regions;
+    AG_LET(const Searched warm, Search(name, options, spec, &known));
+    PrintSearch(name, "known", warm);
+    std::printf("%-14s %.1f %% of its cold time\n", name.c_str(),
+                100 * warm.seconds / cold.seconds);
+  }
+  return OkStatus();
+}
+
+Status RunAll(const Options& options) {
+  if (!options.after.empty()) return CompareSearches(options);
+  for (const std::string& name : options.cases) AG_TRY(PrintCells(name, options), "{}", name);
+  return OkStatus();
+}
+
+}  // namespace
+}  // namespace ag
+
+int main(int argc, char** argv) {
+  ag::Options options;
+  const std::map<std::string, std::string*> flags = {
+      {"--spec", &options.spec}, {"--precision", &options.precision}, {"--after", &options.after}};
+  for (int i = 1; i < argc; ++i) {
+    const auto flag = flags.find(argv[i]);
+    if (std::string_view(argv[i]) == "--list") {
+      options.list = true;
+    } else if (flag == flags.end()) {
+      options.cases.emplace_back(argv[i]);
+    } else if (++i < argc) {
+      *flag->second = argv[i];
+    } else {
+      std::fprintf(stderr, "%s: a value is missing\n", flag->first.c_str());
+      return 2;
+    }
+  }
+  if (options.cases.empty()) options.cases = {"bert", "nasnet_mobile", "nasnet_a", "squeezenet"};
+  if (const ag::Status status = ag::RunAll(options); !status.ok()) {
+    std::fprintf(stderr, "%s\n", ag::Message(status).c_str());
+    return 1;
+  }
+}
