@@ -321,7 +321,8 @@ class Ranking {
         graphs_.size(), least, most, input_ns_ / 1e6, measurer_.disturbed(), measurer_.blocks());
     std::printf("  %-14s %8s %12s %16s\n", "Spearman of", "all", "best 20", "first choice");
     for (const auto& [name, estimate] : kEstimates) {
-      PrintRow(name, all, [estimate](const Subject& s) { return s.estimates.*estimate; });
+      PrintRow(name, all,
+               [estimate = estimate](const Subject& s) { return s.estimates.*estimate; });
     }
     PrintRow("groups", all, [](const Subject& s) { return s.estimates.groups; });
     PrintRow("measured again", all, [](const Subject& s) { return s.second; });

@@ -9,6 +9,7 @@
 #include "search/cells.h"
 #include "search/one_rule.h"
 #include "search/region_store.h"
+#include "search/search.h"
 
 namespace ag {
 
