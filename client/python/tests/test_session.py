@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -32,8 +33,10 @@ OPEN_MODEL = base64.b64decode(
 
 def has_onnxruntime() -> bool:
     """Returns True when a Python with ONNX Runtime exists to compare with."""
+    if shutil.which(ORACLE) is None:
+        return False
     words = [ORACLE, "-c", "import onnxruntime"]
-    return bool(ORACLE) and subprocess.run(words, capture_output=True).returncode == 0
+    return subprocess.run(words, capture_output=True).returncode == 0
 
 
 def seeded(session: Session) -> Dict[str, Any]:
