@@ -66,7 +66,7 @@ Status SearchRegion(const Graph& model, const Options& options, const DeviceSpec
   SearchRequest request = RequestFor(std::move(region), options, spec);
   request.options.beta = 2;
   SearchLimits& limits = request.options.limits;
-  limits.graphs_max = limits.expansions_max = limits.groups_max = kRegionGraphs;
+  limits.expansions_max = limits.groups_max = kRegionGraphs;
   FakeMeasurer measurer(spec);
   measurer.keeps_calls = false;
   SearchRun run(request, RealClock());
@@ -75,7 +75,7 @@ Status SearchRegion(const Graph& model, const Options& options, const DeviceSpec
   const SearchSetting setting{request, BuiltInRules(), times, pairs, run};
   const double begin = CpuSeconds();
   OneRule one_rule(setting.rules);
-  const PartSearch found = SearchPart(setting, one_rule);
+  const PartSearch found = SearchPart(setting, one_rule, {.backtracking_graphs = kRegionGraphs});
   const double seconds = CpuSeconds() - begin;
   const double best_ns = found.results.empty() ? found.estimate_ns : found.results[0].estimate_ns;
   std::printf(

@@ -32,8 +32,10 @@ Backtracking::Backtracking(const SearchSetting& setting, RewriteTrail& trail)
 // limits on graphs, expansions and time hold. A known graph costs one hash; a new one is made and
 // scored.
 std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
-                                           const absl::flat_hash_set<StructureHash>& skip) {
+                                           const absl::flat_hash_set<StructureHash>& skip,
+                                           int graphs_max) {
   skip_ = &skip;
+  graphs_max_ = graphs_max;
   begin_ = setting_.run.counts;
   graphs_at_gain_ = begin_.graphs;
   best_ns_ = root.estimate_ns;
@@ -70,8 +72,8 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
 StopReason Backtracking::GraphLimitReached() {
   const StopReason reason = setting_.run.OverReason();
   if (reason != StopReason::kNone) return reason;
-  const bool reached = Reached(setting_.run.counts.graphs, begin_.graphs, limits_.graphs_max,
-                               limits_.graphs_total_max);
+  const bool reached =
+      Reached(setting_.run.counts.graphs, begin_.graphs, graphs_max_, limits_.graphs_total_max);
   return reached ? StopReason::kGraphs : StopReason::kNone;
 }
 
@@ -293,10 +295,7 @@ void Backtracking::SettleFront() {
         estimated.emplace_back(now, entry);
         continue;
       }
-      for (const GroupProblem& problem :
-           UnmeasuredOf(graph, setting_.request.policy, scored->timed)) {
-        setting_.times.Want(problem);
-      }
+      WantUnmeasured(graph, *scored, setting_);
       ++entry.turns;
       queue_.emplace(now, entry);
     }

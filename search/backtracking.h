@@ -47,9 +47,10 @@ class Backtracking {
   Backtracking(const SearchSetting& setting, RewriteTrail& trail);
 
   // Returns up to limits.candidates_max graphs with the least estimates, ascending and cleaned up,
-  // without `root` and without graphs whose structure is in `skip`.
+  // without `root` and without graphs whose structure is in `skip`. Scores at most `graphs_max`
+  // graphs, and no more than limits.graphs_total_max.
   std::vector<RankedGraph> Run(const RankedGraph& root,
-                               const absl::flat_hash_set<StructureHash>& skip);
+                               const absl::flat_hash_set<StructureHash>& skip, int graphs_max);
 
   // Returns why Run ended. kNone: no graph below beta x best was left. kGroups: the same, but some
   // estimates could not become measurements, because no more groups may be measured.
@@ -114,6 +115,7 @@ class Backtracking {
   const absl::flat_hash_set<StructureHash>* skip_ = nullptr;
   StopReason stop_ = StopReason::kNone;
   SearchCounts begin_;  // The counts at Run's begin.
+  int graphs_max_ = 0;
   double best_ns_ = 0;  // Least settled estimate.
   int settled_ = 0;     // Number of settled graphs.
   DerivedGraphs graphs_;

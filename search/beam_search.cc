@@ -25,6 +25,8 @@ std::vector<RankedGraph> BeamSearch::Run(const std::vector<RankedGraph>& roots,
     Expand(graphs_.AddRoot(root.graph), {.estimate_ns = root.estimate_ns, .step = root.step});
   }
   while (MayScore() && Pass()) continue;
+  stop_ = setting_.run.OverReason();
+  if (stop_ == StopReason::kNone && !MayScore()) stop_ = StopReason::kGraphs;
   return best_.Take(setting_.rules);
 }
 
@@ -80,12 +82,7 @@ bool BeamSearch::SettleFront(Level* level) {
         IsMeasured(scored->timed) || entry.turns == kCoverTurnsMax || setting_.times.Exhausted();
     ++entry.turns;
     node.key().first = scored->estimate_ns;
-    if (!entry.is_settled) {
-      for (const GroupProblem& problem :
-           UnmeasuredOf(graph, setting_.request.policy, scored->timed)) {
-        setting_.times.Want(problem);
-      }
-    }
+    if (!entry.is_settled) WantUnmeasured(graph, *scored, setting_);
     level->insert(std::move(node));
   }
   setting_.times.MeasureWanted();

@@ -1,8 +1,8 @@
 // Beam search over rewrites of one graph, in passes: a pass expands, of each number of rewrites,
 // the few graphs with the least estimates that no pass expanded before. No gain is needed on the
-// way, so it finds what backtracking.h prunes. It makes all orders' combinations of rewrites, so it
-// is for parts of a graph, and for what backtracking leaves of a round. A small space is searched
-// to its end. One thread at a time.
+// way, so it finds what backtracking.h prunes. It makes all combinations of rewrites that do not
+// touch each other, so it is for parts of a graph, and for what backtracking leaves of a round. A
+// small space is searched to its end. One thread at a time.
 #pragma once
 
 #include <map>
@@ -32,6 +32,9 @@ class BeamSearch {
   std::vector<RankedGraph> Run(const std::vector<RankedGraph>& roots,
                                const absl::flat_hash_set<StructureHash>& skip, int graphs_max);
 
+  // Returns why Run ended. kNone: all graphs within kRewritesMax rewrites were scored.
+  StopReason stop() const { return stop_; }
+
  private:
   // The place of an expanded graph.
   struct Place {
@@ -41,7 +44,7 @@ class BeamSearch {
   };
   struct Entry {
     DerivedGraphs::Id graph = -1;
-    Place parent;             // Unused for a root.
+    Place parent;
     Rewrite rewrite;          // What made the graph.
     int turns = 0;            // Number of times its groups were measured.
     bool is_settled = false;  // Its estimate is final.
@@ -57,6 +60,7 @@ class BeamSearch {
   RewriteTrail& trail_;
   DerivedGraphs graphs_;
   const absl::flat_hash_set<StructureHash>* skip_ = nullptr;
+  StopReason stop_ = StopReason::kNone;
   absl::flat_hash_set<StructureHash> seen_;
   std::vector<Level> levels_;  // Graphs that are not expanded yet, by number of rewrites.
   BestGraphs best_;

@@ -32,7 +32,10 @@ class BeamSearchTest : public StrategyTest {
   std::vector<RankedGraph> Run(std::string_view graph, std::string_view rules,
                                int graphs_max = 1000, const SearchOptions& options = {}) {
     return RunOn(graph, rules, options, [&](const SearchSetting& setting, const RankedGraph& root) {
-      return BeamSearch(setting, trail_).Run({root}, skip_, graphs_max);
+      BeamSearch beam(setting, trail_);
+      auto best = beam.Run({root}, skip_, graphs_max);
+      stop_ = beam.stop();
+      return best;
     });
   }
 };
@@ -62,12 +65,14 @@ TEST_F(BeamSearchTest, ASmallSpaceIsSearchedToItsEnd) {
   // each end, 36 - 1 (the root) - 3 (nine and ten rewrites).
   Run("input x f32[64,64]\noutput \"y\" = tanh(exp(tanh(exp(x))))\n", rules);
   EXPECT_EQ(counts_.graphs, 32);
+  EXPECT_EQ(stop_, StopReason::kNone);
 }
 
 TEST_F(BeamSearchTest, NoMoreGraphsAreScoredThanItMay) {
   measurer_.group_ns = NsOfDearDetour;
   EXPECT_THAT(Run(kDearChain, kDearDetour, 1), IsEmpty());
   EXPECT_EQ(counts_.graphs, 1);
+  EXPECT_EQ(stop_, StopReason::kGraphs);
   EXPECT_THAT(Run(kDearChain, kDearDetour, 1000, {.limits = {.graphs_total_max = 1}}), IsEmpty());
   EXPECT_EQ(counts_.graphs, 1);
   EXPECT_THAT(Run(kDearChain, kDearDetour, 2), SizeIs(1));
@@ -82,6 +87,13 @@ TEST_F(BeamSearchTest, WhatIsSkippedIsNotHandedBackButSearchedThrough) {
   skip_.insert(HashOfStructure(
       TestGraph("input x f32[64,64]\noutput \"y\" = exp(exp(exp(exp(neg(exp(x))))))\n")));
   EXPECT_THAT(Run(kDearChain, kDearDetour), IsEmpty());
+}
+
+TEST_F(BeamSearchTest, ItEndsWithTheTimeAndSaysSo) {
+  const SearchOptions options{.limits = {.time_max = Nanos{0}}};
+  EXPECT_THAT(Run(kDearChain, kDearDetour, 1000, options), IsEmpty());
+  EXPECT_EQ(counts_.graphs, 0);
+  EXPECT_EQ(stop_, StopReason::kTime);
 }
 
 // The group of the sigmoid cannot be measured, so what needs it has no estimate.

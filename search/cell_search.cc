@@ -14,7 +14,7 @@ SearchRequest RequestForCells(const SearchRequest& request, Nanos time_max) {
   SearchRequest cells = request;
   cells.options.beta = std::max(request.options.beta, CellSearch::kCellBeta);
   SearchLimits& limits = cells.options.limits;
-  limits.expansions_max = limits.graphs_max = CellSearch::kFormGraphsMax;
+  limits.expansions_max = CellSearch::kFormLimits.backtracking_graphs;
   limits.expansions_total_max = 0;
   limits.graphs_total_max = request.options.limits.cell_graphs_max;
   limits.candidates_max = CellSearch::kFormResultsMax;
@@ -36,8 +36,8 @@ RegionKey KeyOf(const Digest& form, const SearchSetting& setting) {
       form.Hex(), request.environment, Sha256(FormatDeviceSpec(request.spec)).Hex(),
       setting.rules.digest().Hex(), request.policy.precision, request.policy.cold_cache,
       setting.layout ? LayoutName(*setting.layout) : "any", StreamsMax(request), options.alpha,
-      options.beta, options.limits.detour_max, options.limits.graphs_max, CellSearch::kFormBeamMax,
-      options.limits.candidates_max, kSearchVersion);
+      options.beta, options.limits.detour_max, CellSearch::kFormLimits.backtracking_graphs,
+      CellSearch::kFormLimits.beam_graphs, options.limits.candidates_max, kSearchVersion);
   return key;
 }
 
@@ -154,17 +154,15 @@ bool CellSearch::Recall(Form* form) {
 // ends are not.
 void CellSearch::Search(Form* form) {
   request_.input = form->graph;
-  const int failed = setting_.times.failed(), graphs = run_.counts.graphs;
-  PartSearch found = SearchPart(setting_, one_rule_, kFormBeamMax);
+  const int failed = setting_.times.failed();
+  PartSearch found = SearchPart(setting_, one_rule_, kFormLimits);
   form->figures = found.figures;
   form->results = std::move(found.results);
   form->use.entry.estimate_ns = found.estimate_ns;
   form->use.entry.results = form->results;
-  const bool has_all_graphs = run_.counts.graphs - graphs > request_.options.limits.graphs_max;
-  const bool is_whole = found.stop == StopReason::kNone || found.stop == StopReason::kExpansions ||
-                        (found.stop == StopReason::kGraphs && has_all_graphs);
-  const bool has_times = found.estimate_ns != kNoTimeNs && setting_.times.failed() == failed;
-  const bool is_complete = is_whole && has_times && !run_.Over() && !IsSpent();
+  const bool has_times = found.stop != StopReason::kGroups && found.estimate_ns != kNoTimeNs &&
+                         setting_.times.failed() == failed;
+  const bool is_complete = has_times && !run_.Over() && !IsSpent();
   form->use.origin = is_complete ? RegionOrigin::kSearched : RegionOrigin::kCut;
   if (!is_complete || regions_ == nullptr) return;
   const Status kept = regions_->Put(form->use.key, form->use.entry, form->use.copies);

@@ -21,10 +21,8 @@ class CellSearch {
  public:
   // Backtracking inside a cell keeps what is below kCellBeta x the best.
   static constexpr double kCellBeta = 2;
-  // The most graphs scored per form by backtracking and by a beam, and the most results that are
-  // tried at each copy.
-  static constexpr int kFormGraphsMax = 200;
-  static constexpr int kFormBeamMax = 400;
+  // The most graphs scored per form, and the most results that are tried at each copy.
+  static constexpr PartLimits kFormLimits = {.backtracking_graphs = 200, .beam_graphs = 400};
   static constexpr int kFormResultsMax = 3;
 
   // All must outlive it; `regions` may be null. One object serves one Run. limits.cell_graphs_max

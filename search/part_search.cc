@@ -5,7 +5,7 @@
 
 namespace ag {
 
-PartSearch SearchPart(const SearchSetting& setting, OneRule& one_rule, int beam_graphs_max) {
+PartSearch SearchPart(const SearchSetting& setting, OneRule& one_rule, const PartLimits& limits) {
   const Graph& part = setting.request.input;
   SearchCounts& counts = setting.run.counts;
   const SearchCounts before = counts;
@@ -17,10 +17,10 @@ PartSearch SearchPart(const SearchSetting& setting, OneRule& one_rule, int beam_
     RewriteTrail trail;
     const RankedGraph root = {part, found.estimate_ns};
     Backtracking backtracking(setting, trail);
-    std::vector<RankedGraph> graphs = backtracking.Run(root, {});
-    if (beam_graphs_max > 0) {
+    std::vector<RankedGraph> graphs = backtracking.Run(root, {}, limits.backtracking_graphs);
+    if (limits.beam_graphs > 0) {
       BeamSearch beam(setting, trail);
-      graphs = BestOf(std::move(graphs), beam.Run({root}, {}, beam_graphs_max),
+      graphs = BestOf(std::move(graphs), beam.Run({root}, {}, limits.beam_graphs),
                       setting.request.options.limits.candidates_max);
     }
     for (const RankedGraph& graph : graphs) {

@@ -10,6 +10,12 @@
 
 namespace ag {
 
+// The most graphs that each strategy scores.
+struct PartLimits {
+  int backtracking_graphs = 0;
+  int beam_graphs = 0;
+};
+
 struct PartSearch {
   double estimate_ns = kNoTimeNs;  // Of the part as it is.
   std::vector<RegionResult> results;
@@ -18,10 +24,9 @@ struct PartSearch {
 };
 
 // Returns what makes the estimate of setting.request.input, a cleaned-up part, less: the best
-// first, at most limits.candidates_max: by backtracking, then by a beam that scores at most
-// `beam_graphs_max` graphs. Measures its groups. It counts as one graph scored, beside those that
-// they score.
-PartSearch SearchPart(const SearchSetting& setting, OneRule& one_rule, int beam_graphs_max = 0);
+// first, at most limits.candidates_max: by backtracking, then by a beam. Measures its groups. It
+// counts as one graph scored, beside those that they score.
+PartSearch SearchPart(const SearchSetting& setting, OneRule& one_rule, const PartLimits& limits);
 
 // Adds the steps of `replay` to the trail behind `whole`, whose graph becomes the replay's.
 // `begins_round`: the first step follows a clean-up of the graph as a whole.

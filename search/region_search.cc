@@ -40,7 +40,8 @@ int RegionSearch::ResultsMax() const {
 }
 
 std::vector<RankedGraph> RegionSearch::Run(const RankedGraph& root,
-                                           const absl::flat_hash_set<StructureHash>& skip) {
+                                           const absl::flat_hash_set<StructureHash>& skip,
+                                           int graphs_max) {
   RankedGraph clean = root;
   StatusOr<Graph> cleaned = CleanUp(root.graph, setting_.rules);
   AG_CHECK(cleaned.ok());  // It is cleaned up.
@@ -58,7 +59,7 @@ std::vector<RankedGraph> RegionSearch::Run(const RankedGraph& root,
   for (size_t i = 0; i < regions.size(); ++i) {
     const int spent = setting_.run.counts.graphs - begin;
     const auto left = static_cast<int>(regions.size() - i);
-    const int share = (whole_setting_.request.options.limits.graphs_max - spent) / left;
+    const int share = (graphs_max - spent) / left;
     Solve(regions[i], std::move(cells[i]), share);
   }
   std::map<std::pair<double, StructureHash>, RankedGraph> best;
@@ -88,12 +89,11 @@ void RegionSearch::Solve(const Region& region, Cell cell, int graphs_max) {
   StatusOr<Graph> clean = CleanUp(solved.cell.graph, setting_.rules);
   AG_CHECK(clean.ok());  // It is a part of a graph that was cleaned up.
   request_.input = *std::move(clean);
-  request_.options.limits.graphs_max = graphs_max;
   if (graphs_max <= 0 || IsSpent() || setting_.run.Over()) {
     stop_ = StopReason::kGraphs;  // Or time; Run looks.
     solved.found.estimate_ns = EstimateNs(request_.input, setting_);
   } else {
-    solved.found = SearchPart(setting_, one_rule_);
+    solved.found = SearchPart(setting_, one_rule_, {.backtracking_graphs = graphs_max});
     if (solved.found.stop != StopReason::kNone) stop_ = solved.found.stop;
   }
   SearchedRegion figures = solved.found.figures;

@@ -22,10 +22,10 @@ class RegionSearch {
   RegionSearch(const SearchSetting& setting, RewriteTrail& trail);
 
   // Returns up to limits.candidates_max graphs with the least estimates, ascending and cleaned up,
-  // without `root` and without graphs whose structure is in `skip`. limits.graphs_max is shared by
-  // the regions.
+  // without `root` and without graphs whose structure is in `skip`. `graphs_max` graphs are
+  // shared by the regions.
   std::vector<RankedGraph> Run(const RankedGraph& root,
-                               const absl::flat_hash_set<StructureHash>& skip);
+                               const absl::flat_hash_set<StructureHash>& skip, int graphs_max);
 
   // Returns why Run ended. kNone: every region was searched to its end.
   StopReason stop() const { return stop_; }

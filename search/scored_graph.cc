@@ -47,6 +47,12 @@ StatusOr<ScoredGraph> ScoreGraph(const Graph& graph, const SearchSetting& settin
   return scored;
 }
 
+void WantUnmeasured(const Graph& graph, const ScoredGraph& scored, const SearchSetting& setting) {
+  for (const GroupProblem& problem : UnmeasuredOf(graph, setting.request.policy, scored.timed)) {
+    setting.times.Want(problem);
+  }
+}
+
 double EstimateNs(const Graph& graph, const SearchSetting& setting) {
   const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting);
   return scored.ok() && scored->failure.ok() ? scored->estimate_ns : kNoTimeNs;

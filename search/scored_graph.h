@@ -52,6 +52,8 @@ struct ScoredGraph {
 // Returns the score of the best cover of `graph` by the times known now; measures nothing.
 // kUnimplemented: the device lacks an operator of the graph.
 StatusOr<ScoredGraph> ScoreGraph(const Graph& graph, const SearchSetting& setting);
+// Marks its groups whose time is an estimate for setting.times.MeasureWanted.
+void WantUnmeasured(const Graph& graph, const ScoredGraph& scored, const SearchSetting& setting);
 // Returns its estimate alone; kNoTimeNs: there is none.
 double EstimateNs(const Graph& graph, const SearchSetting& setting);
 

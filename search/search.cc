@@ -72,8 +72,7 @@ class PlanSearch {
                 .stop = [this] { return run_.Over(); }}),
         pairs_(request.spec, measurer, request.options.limits.pairs_max),
         setting_{request_, rules_, times_, pairs_, run_},
-        rounds_request_(request),
-        rounds_setting_{rounds_request_, rules_, times_, pairs_, run_} {}
+        round_graphs_max_(request.options.limits.graphs_max) {}
 
   StatusOr<SearchResult> Run();
 
@@ -88,6 +87,7 @@ class PlanSearch {
   void SearchCells();
   void SearchRounds();
   void SearchFrom(const RankedGraph& root);
+  std::vector<RankedGraph> RewritesOf(const RankedGraph& root);
   void TryGraphs(const std::vector<RankedGraph>& graphs, CandidateOrigin origin);
   std::vector<PlanCandidate> PlansOf(const std::vector<RankedGraph>& graphs,
                                      CandidateOrigin origin);
@@ -111,8 +111,7 @@ class PlanSearch {
   LearnedTimes times_;
   PairTimes pairs_;
   SearchSetting setting_;
-  SearchRequest rounds_request_;  // Of our rounds: the same with other limits.
-  SearchSetting rounds_setting_;
+  int round_graphs_max_;  // Graphs scored per round: fewer where cells were known.
   RewriteTrail trail_;
 
   PlanCandidate input_;
@@ -337,8 +336,7 @@ void PlanSearch::SearchCells() {
   const std::optional<RankedGraph> found = cells.Run();
   region_uses_ = cells.TakeUses();
   const double graphs_share = std::max(1 - KnownShare(region_uses_), kKnownRoundShare);
-  rounds_request_.options.limits.graphs_max =
-      static_cast<int>(std::ceil(graphs_share * limits.graphs_max));
+  round_graphs_max_ = static_cast<int>(std::ceil(graphs_share * limits.graphs_max));
   cell_groups_ = times_.asked() - asked;
   times_.BeginStage();
   measurer_.EndBy(run_.search_end());
@@ -397,30 +395,30 @@ void PlanSearch::KeepWhatFits(std::vector<PlanCandidate>* plans) {
 }
 
 void PlanSearch::SearchFrom(const RankedGraph& root) {
-  const SearchMethod method = request_.options.method;
-  const bool is_paper = method == SearchMethod::kPaper || method == SearchMethod::kPaperWithoutDp;
+  const std::vector<RankedGraph> graphs = RewritesOf(root);
+  if (!run_.Cancelled()) TryGraphs(graphs, {CandidateOrigin::Stage::kRound, run_.counts.rounds});
+}
+
+// Returns the best graphs that the method's strategies find, the best first.
+std::vector<RankedGraph> PlanSearch::RewritesOf(const RankedGraph& root) {
+  const int end = run_.counts.graphs + round_graphs_max_;
   std::vector<RankedGraph> graphs;
-  const auto search = [&](auto strategy) {
-    graphs = strategy.Run(root, measured_graphs_);
+  const auto search = [&](auto strategy, const auto& from) {
+    graphs =
+        BestOf(std::move(graphs), strategy.Run(from, measured_graphs_, end - run_.counts.graphs),
+               request_.options.limits.candidates_max);
     if (strategy.stop() != StopReason::kNone) stop_ = strategy.stop();
     return strategy.stop();
   };
-  if (is_paper) {
-    search(RegionSearch(setting_, trail_));
-  } else {
-    const int end = run_.counts.graphs + rounds_request_.options.limits.graphs_max;
-    rounds_setting_.layout = setting_.layout;
-    const bool has_ended = search(Backtracking(rounds_setting_, trail_)) == StopReason::kNone;
-    if (has_ended && run_.counts.graphs < end) {
-      BeamSearch beam(rounds_setting_, trail_);
-      std::vector<RankedGraph> roots = {root};
-      if (run_.counts.rounds == 1) roots.push_back(input_graph_);
-      graphs =
-          BestOf(std::move(graphs), beam.Run(roots, measured_graphs_, end - run_.counts.graphs),
-                 request_.options.limits.candidates_max);
-    }
+  const SearchMethod method = request_.options.method;
+  if (method == SearchMethod::kPaper || method == SearchMethod::kPaperWithoutDp) {
+    search(RegionSearch(setting_, trail_), root);
+  } else if (search(Backtracking(setting_, trail_), root) == StopReason::kNone) {
+    std::vector<RankedGraph> roots = {root};
+    if (run_.counts.rounds == 1) roots.push_back(input_graph_);
+    search(BeamSearch(setting_, trail_), roots);
   }
-  if (!run_.Cancelled()) TryGraphs(graphs, {CandidateOrigin::Stage::kRound, run_.counts.rounds});
+  return graphs;
 }
 
 // Measures the graphs' plans, beside the input, and adds what is not slower than the best to the

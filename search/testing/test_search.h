@@ -58,7 +58,7 @@ class StrategyTest : public testing::Test {
                                        const SearchOptions& options) {
     return RunOn(graph, rules, options, [&](const SearchSetting& setting, const RankedGraph& root) {
       Strategy strategy(setting, trail_);
-      auto best = strategy.Run(root, skip_);
+      auto best = strategy.Run(root, skip_, options.limits.graphs_max);
       stop_ = strategy.stop();
       return best;
     });
