@@ -49,8 +49,9 @@ bool BeamSearch::Pass() {
       const Entry& entry = front.mapped();
       has_found = true;
       const bool begins_round = rewrites == 1;
-      const int step = trail_.Add(entry.parent.step,
-                                  {entry.rewrite, begins_round, entry.parent.estimate_ns - ns});
+      const bool has_gain = entry.parent.estimate_ns < kNoTimeNs;
+      const double gain_ns = has_gain ? entry.parent.estimate_ns - ns : 0;
+      const int step = trail_.Add(entry.parent.step, {entry.rewrite, begins_round, gain_ns});
       best_ns_ = std::min(best_ns_, ns);
       const bool is_wanted = ns < setting_.request.options.beta * best_ns_;
       if (is_wanted && !skip_->contains(hash)) {

@@ -43,7 +43,7 @@ class Repetition {
   StatusOr<RepeatedRewrites> Run(std::span<const RewriteStep> steps) {
     for (const RewriteStep& step : steps) {
       if (step.begins_round) AG_TRY(BeginRound());
-      AG_TRY(Take(step.rewrite), "{}", step.rewrite.rule->name);
+      AG_TRY(Take(step), "{}", step.rewrite.rule->name);
     }
     for (size_t i = 1; i < walks_.size(); ++i) {
       AG_LET(const Graph clean, CleanUp(walks_[i].graph(), rules_));
@@ -86,7 +86,8 @@ class Repetition {
   }
 
   // Takes one step in the input's graph, and in all others if it has its place there.
-  Status Take(const Rewrite& rewrite) {
+  Status Take(const RewriteStep& step) {
+    const Rewrite& rewrite = step.rewrite;
     const Graph& graph = walks_[0].graph();
     const PlaceNames wanted = PlaceOf(rewrite, blind_.LooseNames(graph), blind_.Names(graph));
     const std::vector<Rewrite> first = Alike(graph, *rewrite.rule, wanted);
@@ -107,7 +108,7 @@ class Repetition {
       if (everywhere) taken[i].after = *std::move(child);
     }
     if (everywhere) {
-      GoTo(std::move(taken));
+      GoTo(std::move(taken), step.gain_ns);
       if (on_rewritten_) {
         on_rewritten_(walks_[std::min<size_t>(1, walks_.size() - 1)].graph(), rewrite.rule->name);
       }
@@ -118,11 +119,11 @@ class Repetition {
     return OkStatus();
   }
 
-  void GoTo(std::vector<Taken> taken) {
+  void GoTo(std::vector<Taken> taken, double gain_ns) {
     for (size_t i = 0; i < walks_.size(); ++i) {
       walks_[i].GoTo(std::move(taken[i].after));
       if (i == 0) continue;
-      result_.steps[i - 1].push_back({std::move(taken[i].rewrite), begins_round_});
+      result_.steps[i - 1].push_back({std::move(taken[i].rewrite), begins_round_, gain_ns});
     }
     begins_round_ = false;
     ++result_.applied;

@@ -15,7 +15,8 @@ namespace ag {
 struct RepeatedRewrites {
   // One for each graph given, rewritten and cleaned up, with commutative operands in one order.
   std::vector<Graph> graphs;
-  std::vector<std::vector<RewriteStep>> steps;  // Of each: what was taken there.
+  // Of each: what was taken there. Gains are those at the input's sizes.
+  std::vector<std::vector<RewriteStep>> steps;
   int applied = 0;
   std::vector<AppliedRewrite> left_out;  // Those without a place at other sizes.
 };

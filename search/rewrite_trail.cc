@@ -17,15 +17,15 @@ std::vector<int> RewriteTrail::StepsTo(int step) const {
   return path;
 }
 
-std::vector<AppliedRewrite> RewriteTrail::Path(int step) const {
+std::vector<AppliedRewrite> AppliedOf(std::span<const RewriteStep> steps) {
   std::vector<AppliedRewrite> rewrites;
-  for (const int i : StepsTo(step)) {
-    const std::string& rule = steps_[i].made_by.rewrite.rule->name;
+  for (const RewriteStep& step : steps) {
+    const std::string& rule = step.rewrite.rule->name;
     const auto it = std::ranges::find(rewrites, rule, &AppliedRewrite::rule);
     AppliedRewrite& rewrite =
         it == rewrites.end() ? rewrites.emplace_back(AppliedRewrite{rule}) : *it;
     ++rewrite.count;
-    rewrite.gain_ns += steps_[i].made_by.gain_ns;
+    rewrite.gain_ns += step.gain_ns;
   }
   return rewrites;
 }

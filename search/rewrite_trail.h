@@ -3,11 +3,15 @@
 // rewrites, and is repeated at other sizes. One thread at a time.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "search/search.h"
 
 namespace ag {
+
+// Returns the rewrites of `steps`, one entry per rule, in the order of first application.
+std::vector<AppliedRewrite> AppliedOf(std::span<const RewriteStep> steps);
 
 class RewriteTrail {
  public:
@@ -19,11 +23,10 @@ class RewriteTrail {
   // the trail.
   int Add(int parent, RewriteStep made_by);
 
-  // Returns the rewrites from the input to `step`, one entry per rule, in the order of first
-  // application.
-  std::vector<AppliedRewrite> Path(int step) const;
-  // Returns the same rewrites one by one.
+  // Returns the rewrites from the input to `step`.
   std::vector<RewriteStep> Steps(int step) const;
+  // Returns AppliedOf these.
+  std::vector<AppliedRewrite> Path(int step) const { return AppliedOf(Steps(step)); }
 
  private:
   struct Step {

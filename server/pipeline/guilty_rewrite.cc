@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <set>
 
 #include "graph/onnx/export/correspondence.h"
 #include "rules/match/rule_clean_up.h"
+#include "search/one_rule.h"
 #include "search/rewrite_walk.h"
 
 namespace ag {
@@ -155,7 +155,8 @@ class TrailReplay {
       : request_(request),
         allowed_(*request.allowed),
         old_(request.input, *request.rules),
-        new_(RewriteWalk(request.onto, allowed_)) {}
+        new_(request.onto, allowed_),
+        one_rule_(allowed_) {}
 
   StatusOr<ReplayedTrail> Run() {
     bool begins_round = false;
@@ -168,15 +169,14 @@ class TrailReplay {
         AG_TRY(new_.BeginRound());
       }
       std::optional<Rewrite> there;
-      if (is_wanted && allowed_.Find(step.rewrite.rule->name) != nullptr) {
-        there = Find(step.rewrite);
-      }
+      const Rule* const rule = allowed_.Find(step.rewrite.rule->name);
+      if (is_wanted && rule != nullptr) there = Find(step.rewrite, *rule);
       StatusOr<Graph> after = old_.After(step.rewrite);
       AG_TRY(after, "{}", step.rewrite.rule->name);
       old_.GoTo(*std::move(after));
       result_.kept.push_back(there && Take(*there));
       if (!result_.kept.back()) continue;
-      result_.steps.push_back({*std::move(there), begins_round});
+      result_.steps.push_back({*std::move(there), begins_round, step.gain_ns});
       begins_round = false;
     }
     AG_LET(result_.graph, CleanUp(new_.graph(), allowed_));
@@ -191,28 +191,16 @@ class TrailReplay {
     return true;
   }
 
-  const RuleSet& Only(const std::string& name) {
-    auto& only = only_[name];
-    if (!only) {
-      std::vector<std::string> others;
-      for (const Rule& rule : allowed_.rules()) {
-        if (rule.name != name) others.push_back(rule.name);
-      }
-      only = allowed_.Without(others, /*strict=*/false);
-    }
-    return *only;
-  }
-
-  // Returns the rewrite of the new graph whose roots correspond to the old one's: that with the
-  // most other nodes that do, and of these the one of the same variant.
-  std::optional<Rewrite> Find(const Rewrite& wanted) {
+  // Returns the rewrite of `rule` in the new graph whose roots correspond to the old one's: that
+  // with the most other nodes that do, and of these the one of the same variant.
+  std::optional<Rewrite> Find(const Rewrite& wanted, const Rule& rule) {
     const std::vector<NodeId> old_of = Correspondence(old_.graph(), new_.graph());
     std::vector<Edge> roots = wanted.roots;
     std::ranges::sort(roots);
     const std::set<NodeId> nodes(wanted.bindings->nodes.begin(), wanted.bindings->nodes.end());
     std::optional<Rewrite> best;
     std::pair<int64_t, int> best_score;
-    for (Rewrite& rewrite : FindRewrites(new_.graph(), Only(wanted.rule->name))) {
+    for (Rewrite& rewrite : one_rule_.Find(new_.graph(), rule)) {
       std::vector<Edge> there;
       for (const Edge& root : rewrite.roots) there.push_back({old_of[root.node], root.output});
       std::ranges::sort(there);
@@ -225,14 +213,13 @@ class TrailReplay {
       best_score = score;
       best = std::move(rewrite);
     }
-    if (best) best->rule = allowed_.Find(best->rule->name);  // That of Only() ends with this.
     return best;
   }
 
   const ReplayRequest& request_;
   const RuleSet& allowed_;
   RewriteWalk old_, new_;
-  std::map<std::string, std::optional<RuleSet>> only_;
+  OneRule one_rule_;
   ReplayedTrail result_;
 };
 

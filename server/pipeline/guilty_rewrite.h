@@ -50,8 +50,9 @@ StatusOr<GuiltyRewrite> FindGuiltyRewrite(const TrailRequest& request);
 // A trail that goes on without some of its rewrites.
 struct ReplayedTrail {
   Graph graph;
-  std::vector<RewriteStep> steps;  // Valid for the graph that it was replayed on.
-  std::vector<bool> kept;          // By step of the request: it is among `steps`.
+  // Valid for the graph that it was replayed on. Gains are those of the old steps.
+  std::vector<RewriteStep> steps;
+  std::vector<bool> kept;  // By step of the request: it is among `steps`.
 };
 
 // Repeats on `onto` the steps that were made on `input` by `rules`, as far as they are not left

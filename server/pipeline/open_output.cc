@@ -3,6 +3,7 @@
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "search/repeat_rewrites.h"
+#include "search/rewrite_trail.h"
 #include "server/pipeline/other_sizes.h"
 #include "server/pipeline/output_file.h"
 #include "server/pipeline/remap_plan.h"
@@ -26,25 +27,6 @@ std::string LeftOutText(const std::vector<AppliedRewrite>& left_out, const std::
   }
   return fmt::format("rewrites that hold at {} only are left out, so that sizes stay open: {}",
                      shapes, fmt::join(texts, ", "));
-}
-
-// Takes away the rewrites that were left out. What the others gain was measured beside these.
-std::vector<AppliedRewrite> Without(std::vector<AppliedRewrite> rewrites,
-                                    const std::vector<AppliedRewrite>& left_out) {
-  for (AppliedRewrite& rewrite : rewrites) {
-    if (left_out.empty()) break;
-    rewrite.gain = std::nullopt;
-    rewrite.also_left_out.clear();
-  }
-  for (const AppliedRewrite& left : left_out) {
-    for (AppliedRewrite& rewrite : rewrites) {
-      if (rewrite.rule != left.rule) continue;
-      rewrite.gain_ns *= 1 - static_cast<double>(left.count) / rewrite.count;
-      rewrite.count -= left.count;
-    }
-  }
-  std::erase_if(rewrites, [](const AppliedRewrite& rewrite) { return rewrite.count == 0; });
-  return rewrites;
 }
 
 }  // namespace
@@ -125,7 +107,8 @@ Status OutputFiles::MakeOpen(const FoundPlan& plan, const RuleSet& rules, Output
   AG_TRY(PlanSets(writer->path(), file));
   AG_TRY(AppendPlanAndCommit(*writer, file));
   file->kept_open = NamesOfOpenSizes(*setting_.model);
-  file->rewrites = Without(plan.rewrites, repeated.left_out);
+  // What a rewrite gains was measured beside all of them.
+  file->rewrites = repeated.left_out.empty() ? plan.rewrites : AppliedOf(repeated.steps[0]);
   if (!repeated.left_out.empty()) {
     file->warnings.push_back(LeftOutText(repeated.left_out, ShapesText(setting_.import.shapes)));
   }

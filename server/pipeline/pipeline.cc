@@ -316,6 +316,7 @@ StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& 
   const GainRequest gains{imported.input, setting.rules, setting.spec, setting.offer.environment,
                           setting.policy, is_over};
   DropUndoneRewrites(gains, &found);
+  if (IsPortable(setting.job.request)) return found;  // Its file has no plan of ours.
   measurer.EndBy(budget.comparison_end());
   if (const Status measured = MeasureGains(gains, measurer, &found); !measured.ok()) {
     LogInfo("gains of rewrites are estimates: {}", Message(measured));

@@ -490,7 +490,9 @@ Status Chooser::TryPortable() {
   for (const v1::PortableStep& step : found->steps) {
     if (!step.kept() || step.rule() == kCleanUpStep) continue;
     if (step.rule() == kWinnerStep) {
-      trial.rewrites = found_.rewrites;
+      for (const AppliedRewrite& rewrite : found_.rewrites) {  // Gains are of the winner's plan.
+        trial.rewrites.push_back({rewrite.rule, rewrite.count, rewrite.gain_ns});
+      }
     } else {
       trial.rewrites.push_back({step.rule(), step.applied(), 0});
     }

@@ -7,6 +7,7 @@
 #include "graph/structure_hash.h"
 #include "plan/fusion/learned_times.h"
 #include "plan/schedule/planner.h"
+#include "search/rewrite_trail.h"
 #include "server/pipeline/guilty_rewrite.h"
 
 namespace ag {
@@ -100,27 +101,19 @@ std::vector<AppliedRewrite*> Largest(FoundPlan* plan) {
 }  // namespace
 
 void DropUndoneRewrites(const GainRequest& request, FoundPlan* plan) {
-  const Steps& steps = plan->steps;
-  if (steps.size() < 2 || steps.size() > kUndoneStepsMax) return;
+  if (plan->steps.size() > kUndoneStepsMax) return;
   const StructureHash wanted = HashOfStructure(plan->graph);
-  std::vector<bool> undone(steps.size(), false);
-  for (size_t i = 0; i < steps.size() && !request.stop(); ++i) {
-    if (undone[i]) continue;
-    std::vector<bool> trial = undone;
-    trial[i] = true;
-    const StatusOr<ReplayedTrail> replay = ReplayWithout(request, steps, trial);
-    if (!replay.ok() || HashOfStructure(replay->graph) != wanted) continue;
-    undone = replay->kept;
-    undone.flip();
+  for (size_t i = 0; i < plan->steps.size() && !request.stop();) {
+    std::vector<bool> left_out(plan->steps.size(), false);
+    left_out[i] = true;
+    StatusOr<ReplayedTrail> replay = ReplayWithout(request, plan->steps, std::move(left_out));
+    if (replay.ok() && HashOfStructure(replay->graph) == wanted) {
+      plan->steps = std::move(replay->steps);  // Without the one, and what has no place then.
+    } else {
+      ++i;
+    }
   }
-  for (size_t i = 0; i < steps.size(); ++i) {
-    if (!undone[i]) continue;
-    const auto it = std::ranges::find(plan->rewrites, RuleOf(steps[i]), &AppliedRewrite::rule);
-    if (it == plan->rewrites.end()) continue;
-    --it->count;
-    it->gain_ns -= steps[i].gain_ns;
-  }
-  std::erase_if(plan->rewrites, [](const AppliedRewrite& rewrite) { return rewrite.count <= 0; });
+  plan->rewrites = AppliedOf(plan->steps);
 }
 
 Status MeasureGains(const GainRequest& request, Measurer& measurer, FoundPlan* plan) {

@@ -21,11 +21,13 @@ struct GainRequest {
 
 // The most rules that are left out, those with the largest estimated gains or losses.
 inline constexpr size_t kGainRulesMax = 8;
-// The most rewrites of a plan among which such that undo each other are looked for.
+// The most rewrites of a plan among which such that undo each other are looked for: each try
+// repeats all of them.
 inline constexpr size_t kUndoneStepsMax = 40;
 
-// Takes rewrites that others undo out of the plan's list of rewrites: those without which, and
-// without what has no place then, the same graph comes. Its steps and its graph stay.
+// Takes rewrites that others undo out of the plan's steps and its list of rewrites: those without
+// which, and without what has no place then, the same graph comes. A plan of more than
+// kUndoneStepsMax steps stays as it is. REQUIRES: no gain was measured.
 void DropUndoneRewrites(const GainRequest& request, FoundPlan* plan);
 
 // Fills AppliedRewrite::gain and also_left_out of the plan's rewrites. A rule whose rewrites cannot

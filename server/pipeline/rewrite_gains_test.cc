@@ -119,10 +119,14 @@ TEST_F(RewriteGainsTest, WhatIsNotTimedStaysAnEstimate) {
 
 TEST_F(RewriteGainsTest, ARewriteAndTheOneThatUndoesItAreNotListed) {
   FoundPlan plan = Take({"to-sigmoid", "drop-neg", "back"});
-  const std::vector<RewriteStep> steps = plan.steps;
+  const Digest graph = plan.graph.digest();
   DropUndoneRewrites(Request(), &plan);
   EXPECT_THAT(plan.rewrites, ElementsAre(FieldsAre("drop-neg", 1, 10, ::testing::_, ::testing::_)));
-  EXPECT_EQ(plan.steps.size(), steps.size());
+  ASSERT_THAT(plan.steps, SizeIs(1));
+  EXPECT_TRUE(plan.steps[0].begins_round);
+  RewriteWalk walk(input_, rules_);
+  ASSERT_TRUE(walk.Take(plan.steps).ok());
+  EXPECT_EQ(walk.graph().digest(), graph);
   plan = Take({"to-sigmoid", "drop-neg", "behind"});
   DropUndoneRewrites(Request(), &plan);
   EXPECT_THAT(plan.rewrites, SizeIs(3));

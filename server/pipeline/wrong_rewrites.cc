@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "rules/match/rule_clean_up.h"
 #include "search/repeat_rewrites.h"
+#include "search/rewrite_trail.h"
 #include "server/pipeline/counter_example.h"
 #include "server/pipeline/other_sizes.h"
 #include "wire/measurement_wire.h"
@@ -36,23 +37,6 @@ std::string WarningText(const v1::WrongRewrite& wrong) {
   }
   if (!example.left_out().empty()) text += "; no counter-example: " + example.left_out();
   return text;
-}
-
-// The rewrites as the report counts them, with their share of the gains of `before`.
-std::vector<AppliedRewrite> Counted(const std::vector<RewriteStep>& steps,
-                                    const std::vector<AppliedRewrite>& before) {
-  std::vector<AppliedRewrite> counted;
-  for (AppliedRewrite rewrite : before) {
-    const auto is_it = [&](const RewriteStep& s) { return s.rewrite.rule->name == rewrite.rule; };
-    const auto count = static_cast<int>(std::ranges::count_if(steps, is_it));
-    if (count == 0) continue;
-    rewrite.gain_ns *= static_cast<double>(count) / rewrite.count;
-    rewrite.gain = std::nullopt;  // It was measured beside all of them.
-    rewrite.also_left_out.clear();
-    rewrite.count = count;
-    counted.push_back(std::move(rewrite));
-  }
-  return counted;
 }
 
 }  // namespace
@@ -220,7 +204,7 @@ StatusOr<std::optional<FoundPlan>> WrongRewrites::Remade(const FoundPlan& search
   FoundPlan remade;
   remade.graph = std::move(trail.graph);
   remade.plan = *std::move(plan);
-  remade.rewrites = Counted(trail.steps, searched.rewrites);
+  remade.rewrites = AppliedOf(trail.steps);
   remade.steps = std::move(trail.steps);
   remade.timing = searched.timing;
   return remade;
