@@ -391,7 +391,10 @@ TEST(Server, OptimizesAModelAndRemembersIt) {
   EXPECT_EQ(result.fresh_session().median(), 1);
   EXPECT_TRUE(result.simulated());
   EXPECT_EQ(result.errors_size(), 1);
-  EXPECT_GT(result.rewrites_size(), 0);
+  ASSERT_GT(result.rewrites_size(), 0);
+  EXPECT_TRUE(result.rewrites(0).has_gain());
+  EXPECT_GT(result.search_log().measured_size(), 1);
+  EXPECT_GT(result.search_log().history_size(), 0);
   EXPECT_NE(result.output_digest(), Sha256(b.model).Hex());
   const std::string output = b.Download(result.output_digest());
   EXPECT_EQ(Sha256(output).Hex(), result.output_digest());

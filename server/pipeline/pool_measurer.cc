@@ -121,11 +121,10 @@ std::vector<StatusOr<Measurement>> PoolMeasurer::MeasurePairs(
   return Measure(all);
 }
 
-bool PoolMeasurer::TakeRecalled(const Recalled& row) {
+bool PoolMeasurer::TakeRecalled(const Recalled& row, double canary_ns) {
   Measurement measurement = row.measurement;
-  const bool has_canaries =
-      !measurement.simulated && !canaries_.empty() && measurement.canary_ns > 0;
-  const double moved = has_canaries ? Median(canaries_) / measurement.canary_ns : 1;
+  const bool has_canaries = !measurement.simulated && canary_ns > 0 && measurement.canary_ns > 0;
+  const double moved = has_canaries ? canary_ns / measurement.canary_ns : 1;
   const auto scale = [moved](double& ns) { ns *= moved; };
   scale(measurement.latency.median_ns);
   scale(measurement.latency.low_ns);
@@ -169,8 +168,9 @@ std::vector<StatusOr<Measurement>> PoolMeasurer::Measure(const std::vector<Asked
   }
   for (Asked& miss : CheckKernels(unchecked, &recalled)) missing.push_back(std::move(miss));
   MeasureMissing(missing);
+  const double canary_ns = canaries_.empty() ? 0 : Median(canaries_);
   for (const Recalled& row : recalled) {
-    if (TakeRecalled(row)) {
+    if (TakeRecalled(row, canary_ns)) {
       hit_keys.push_back(row.key);
     } else {
       moved.push_back(row.asked);

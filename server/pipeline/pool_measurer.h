@@ -45,7 +45,8 @@ class PoolMeasurer : public Measurer {
   static constexpr Nanos kGroupGrace{2'000'000'000};
   static constexpr Nanos kPlansGrace{3'000'000'000};  // The input and a rival, ready and run once.
   // A remembered time is scaled by the canary's time now over that of then; beyond this the group
-  // is measured again. Without a measurement of this job the canary of now is not known.
+  // is measured again. Until this job has measured something the canary of now is not known, and
+  // remembered times are taken as they are.
   static constexpr double kCanaryMovedMax = 0.1;
   // Asks a worker where kernels were close when their groups were timed; measures no group anew.
   StatusOr<std::vector<KernelChoice>> RefinePlan(const Candidate& candidate) override;
@@ -109,7 +110,7 @@ class PoolMeasurer : public Measurer {
                                   std::vector<Recalled>* recalled);
   // Takes the row's time as it is now, by the canary of what this job has measured. Returns false
   // when the canary has moved too far for that.
-  bool TakeRecalled(const Recalled& row);
+  bool TakeRecalled(const Recalled& row, double canary_ns);
   void MeasureMissing(const std::vector<Asked>& missing);
   void MeasureBatch(const std::vector<Asked>& batch);
   void Keep(const Asked& asked, const Delivery& delivery);

@@ -170,8 +170,8 @@ void Sentinel::Replace(const std::vector<CacheRow>& measured, const std::vector<
       continue;
     }
     LogWarn(
-        "sentinel: {} of {} times from {} do not hold any more: forgot {} measurements and {} "
-        "answers",
+        "sentinel: {} of {} times from {} do not hold any more: forgot {} measurements, {} "
+        "answers, and regions",
         count, of_measured[origin], from, gone->measurements, gone->models);
   }
   for (const CacheRow& row : drifted) {

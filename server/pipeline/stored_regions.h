@@ -1,6 +1,8 @@
 // The search's store of regions in the cache. One job's own; not thread-safe.
 #pragma once
 
+#include <set>
+
 #include "search/region_store.h"
 #include "server/store/group_cache.h"
 
@@ -22,6 +24,7 @@ class StoredRegions : public RegionStore {
  private:
   GroupCache& cache_;
   const Options options_;
+  std::set<Digest> counted_;  // Keys whose copies FindRegion has counted.
 };
 
 }  // namespace ag

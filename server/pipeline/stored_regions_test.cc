@@ -48,6 +48,10 @@ TEST_F(StoredRegionsTest, BytesThatDoNotDecodeAreAMiss) {
   StoredRegions regions(cache_, {});
   EXPECT_EQ(regions.Find(key_, 1).status().code(), StatusCode::kNotFound);
   ASSERT_TRUE(regions.Put(key_, SomeEntry(), 1).ok());
+  const auto listed = *store_.cache->ListRegions({});
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].record.copies, 1);  // Found and put, but one job.
+  EXPECT_EQ(listed[0].record.models, 1);
   EXPECT_EQ(*regions.Find(key_, 1), SomeEntry());
 }
 

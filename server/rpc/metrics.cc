@@ -98,6 +98,7 @@ class Collector : public prometheus::Collectable {
                            .Add(static_cast<double>(stats->measurements), "kind", "measurement")
                            .Add(static_cast<double>(stats->failures), "kind", "failure")
                            .Add(static_cast<double>(stats->models), "kind", "model")
+                           .Add(static_cast<double>(stats->regions), "kind", "region")
                            .Take());
     families.push_back(FamilyBuilder("autograph_answers_total",
                                      "Whole answers that were given from the cache",

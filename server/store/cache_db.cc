@@ -268,7 +268,9 @@ std::optional<RegionRow> CacheDb::FindRegion(const std::string& depends_on, int6
     select.Reset();
     AG_LET(Statement count, db_.Prepare("UPDATE main.regions SET copies = copies + ?, models = "
                                         "models + 1, used_unix_seconds = ? WHERE key = ?"));
-    AG_TRY(count.Bind(1, copies).Bind(2, clock_.UnixSeconds()).Bind(3, key).Run());
+    // A count that cannot be written costs no hit.
+    const Status counted = count.Bind(1, copies).Bind(2, clock_.UnixSeconds()).Bind(3, key).Run();
+    if (!counted.ok()) LogWarn("cache: {}", Message(counted));
     return std::optional<RegionRow>(std::move(row));
   };
   return MissIfBroken(find());

@@ -94,7 +94,8 @@ Status WriteRegion(Database& db, const RegionRow& row, int64_t now,
                     "made_unix_seconds, used_unix_seconds, checksum, namespace) "
                     "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9) ON CONFLICT(key) DO UPDATE SET "
                     "depends_on = ?2, environment = ?3, entry = ?4, copies = copies + ?5, models = "
-                    "models + ?6, made_unix_seconds = ?7, used_unix_seconds = ?7, checksum = ?8"));
+                    "models + ?6, made_unix_seconds = ?7, used_unix_seconds = ?7, checksum = ?8, "
+                    "row = (SELECT max(row) + 1 FROM main.regions)"));
   insert.Bind(1, StoredKey(Sha256(row.depends_on), cache_namespace))
       .BindBytes(2, row.depends_on)
       .Bind(3, row.environment)

@@ -106,6 +106,9 @@ TEST_P(CacheStoreTest, RegionsAreListedByKeyAndEnvironmentInPages) {
   EXPECT_EQ(names({.key = key.substr(0, 9)}), Names({"b"}));
   EXPECT_EQ(names({.environment = "cpu=y", .key = key}), Names());
   EXPECT_EQ(db_->ListRegions({.key = key})->at(0).key, key);
+  ASSERT_TRUE(db_->PutRegion(RegionOf("a", "better")).ok());
+  ASSERT_TRUE(db_->PutRegion(RegionOf("e", "e")).ok());
+  EXPECT_EQ(names({}), Names({"e", "a", "d", "c", "b"})) << "the newest first";
 }
 
 TEST_P(CacheStoreTest, RegionsOfAnEnvironmentAreForgottenWithItsMeasurements) {
