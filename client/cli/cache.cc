@@ -155,7 +155,11 @@ std::string RulesText(const v1::CachedRegionResult& result) {
   std::vector<std::pair<std::string, int>> rules;
   for (const v1::CachedRegionStep& step : result.steps()) {
     const auto it = std::ranges::find(rules, step.rule(), &std::pair<std::string, int>::first);
-    it == rules.end() ? void(rules.emplace_back(step.rule(), 1)) : void(++it->second);
+    if (it == rules.end()) {
+      rules.emplace_back(step.rule(), 1);
+    } else {
+      ++it->second;
+    }
   }
   std::string text;
   for (const auto& [rule, count] : rules) {
@@ -176,7 +180,7 @@ std::string RegionLine(const v1::CachedRegion& region) {
 }
 
 // Prints the best-K list, its steps one by one, and what it depends on.
-void Explain(Context& context, const v1::CachedRegion& region) {
+Status Explain(Context& context, const v1::CachedRegion& region) {
   const auto seconds = static_cast<int64_t>(region.made_unix_seconds());
   context.Print(TableRow("key", region.key()));
   context.Print(
@@ -195,7 +199,26 @@ void Explain(Context& context, const v1::CachedRegion& region) {
   }
   if (region.results().empty()) context.Print(TableRow("results", "a search found nothing better"));
   context.Print(region.depends_on());
+  return OkStatus();
 }
+
+// Prints a list: as one JSON array, or each item by `print`; `none` where it is empty.
+Status PrintList(Context& context, const auto& items, const char* none, const auto& to_json,
+                 const auto& print) {
+  Json list = Json::array();
+  for (const auto& item : items) {
+    if (context.flags().json) {
+      list.push_back(to_json(item));
+    } else {
+      AG_TRY(print(item));
+    }
+  }
+  if (context.flags().json) context.Print(list.dump(2));
+  if (items.empty()) context.Note(none);
+  return OkStatus();
+}
+
+Json ParsedJson(const google::protobuf::Message& message) { return Json::parse(ToJson(message)); }
 
 }  // namespace
 
@@ -206,18 +229,12 @@ StatusOr<int> RunCacheRegions(Context& context, const CacheFlags& flags) {
   request.set_environment(flags.environment);
   request.set_key(flags.key);
   AG_LET(const auto response, client->ListRegions(request));
-  Json list = Json::array();
-  for (const v1::CachedRegion& region : response.regions()) {
-    list.push_back(Json::parse(ToJson(region)));
-    if (context.flags().json) continue;
-    if (flags.key.empty()) {
-      context.Print(RegionLine(region));
-    } else {
-      Explain(context, region);
-    }
-  }
-  if (context.flags().json) context.Print(list.dump(2));
-  if (response.regions().empty()) context.Note("no region is remembered");
+  const auto print = [&](const v1::CachedRegion& region) {
+    if (!flags.key.empty()) return Explain(context, region);
+    context.Print(RegionLine(region));
+    return OkStatus();
+  };
+  AG_TRY(PrintList(context, response.regions(), "no region is remembered", ParsedJson, print));
   return kExitOk;
 }
 
@@ -229,15 +246,12 @@ StatusOr<int> RunCacheGraphs(Context& context, const CacheFlags& flags) {
   }
   AG_LET(Client* const client, context.Connect(""));
   AG_LET(const auto response, client->ListGraphs(GraphsRequest(flags, model)));
-  Json list = Json::array();
-  for (const v1::CachedGraph& graph : response.graphs()) {
-    list.push_back(Json::parse(ToJson(graph)));
-    if (context.flags().json) continue;
+  const auto print = [&](const v1::CachedGraph& graph) {
     context.Print(GraphLine(graph));
     if (!graph.depends_on().empty()) context.Print(graph.depends_on());
-  }
-  if (context.flags().json) context.Print(list.dump(2));
-  if (response.graphs().empty()) context.Note("no graph is remembered");
+    return OkStatus();
+  };
+  AG_TRY(PrintList(context, response.graphs(), "no graph is remembered", ParsedJson, print));
   return kExitOk;
 }
 
@@ -290,20 +304,14 @@ StatusOr<int> RunCacheList(Context& context, const CacheFlags& flags) {
   request.set_key(flags.key);
   request.set_group(flags.group);
   AG_LET(const auto response, client->ListMeasurements(request));
-  Json list = Json::array();
-  for (const v1::CacheRecord& record : response.records()) {
-    list.push_back(RecordJson(record));
-    if (context.flags().json) continue;
-    if (!flags.key.empty()) {
-      AG_TRY(Explain(context, record));
-      continue;
-    }
+  const auto print = [&](const v1::CacheRecord& record) {
+    if (!flags.key.empty()) return Explain(context, record);
     context.Print(fmt::format("{:.12} {:>12.1f} us  {:<32} {}", record.key(),
                               record.measurement().latency().median_ns() / 1e3,
                               record.measurement().kernel(), record.summary()));
-  }
-  if (context.flags().json) context.Print(list.dump(2));
-  if (response.records().empty()) context.Note("no measurement is remembered");
+    return OkStatus();
+  };
+  AG_TRY(PrintList(context, response.records(), "no measurement is remembered", RecordJson, print));
   return kExitOk;
 }
 

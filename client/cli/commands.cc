@@ -217,7 +217,7 @@ void Commands::AddOptimize() {
        "Take every time with the device's caches evicted before the run");
   AddSearch(verb, flags);
   flag("--no-cache", flags.request, &Request::set_skip_model_cache,
-       "Search again though the answer is known");
+       "Search again though the answer is known, from nothing that other searches found");
   AddSubmission(verb, flags);
   verb->add_option("--target", flags.target,
                    "device: fastest with its plan; portable: keep only what ONNX Runtime gains by")

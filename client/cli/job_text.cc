@@ -33,7 +33,7 @@ std::string GainText(const v1::RewriteCount& rewrite) {
   }
   std::string text = "  gains " + RatioText(rewrite.gain());
   if (!rewrite.also_left_out().empty()) {
-    text += fmt::format(" with {}, which have no place without it",
+    text += fmt::format(" with {}, which lack places without it",
                         fmt::join(rewrite.also_left_out(), ", "));
   }
   return text;

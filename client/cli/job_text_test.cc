@@ -198,8 +198,8 @@ TEST(JobText, TheTableFollowsTheResult) {
          r.mutable_rewrites(0)->add_also_left_out("b");
          r.mutable_rewrites(0)->add_also_left_out("c");
        },
-       "  rewrites     merge-convs x3  gains 1.200x  (1.100 to 1.300) with b, c, which have no "
-       "place without it\n"},
+       "  rewrites     merge-convs x3  gains 1.200x  (1.100 to 1.300) with b, c, which lack "
+       "places without it\n"},
       {"from the cache", [](v1::Result& r) { r.mutable_cache()->set_model_hit(true); },
        "  cache        the whole answer; nothing was measured\n"},
       {"warned", [](v1::Result& r) { r.add_warnings("mind the gap"); },

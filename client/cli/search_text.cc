@@ -94,9 +94,9 @@ std::string CandidateRows(const v1::Result& r) {
   constexpr double kMillisecond = 1e6, kMicrosecond = 1e3;
   const bool is_short = fastest[0]->timing().latency().median_ns() < 0.1 * kMillisecond;
   std::string text = SearchRow(
-      "timed whole", fmt::format("{} plans beside the input; the fastest, in {}, and what was "
-                                 "predicted:",
-                                 r.search_log().measured_size(), is_short ? "us" : "ms"));
+      "timed whole",
+      fmt::format("{} timings of whole plans; the fastest, in {}, and what was predicted:",
+                  r.search_log().measured_size(), is_short ? "us" : "ms"));
   text += SearchRow("", fmt::format("{:<24} {:>9}  {:>9} {:>9} {:>9} {:>9} {:>6} {:>7} {:>8}  {}",
                                     "speedup", "median", "makespan", "sum", "path", "mixed",
                                     "groups", "streams", "rewrites", "from"));

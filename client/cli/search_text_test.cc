@@ -54,7 +54,7 @@ TEST(SearchText, ATableOfWhatWasTimedWhole) {
       SearchRows(r),
       "  search       COMPLETE (stopped: exhausted: nothing was left to try); 4 rounds, 300 "
       "graphs, 20 measured whole, 1 groups failed\n"
-      "  timed whole  5 plans beside the input; the fastest, in ms, and what was predicted:\n"
+      "  timed whole  5 timings of whole plans; the fastest, in ms, and what was predicted:\n"
       "               speedup                     median   makespan       sum      path     mixed "
       "groups streams rewrites  from\n"
       "               2.000x (1.900 to 2.100)      2.000      1.500     2.500     1.000     2.750 "
@@ -72,7 +72,7 @@ TEST(SearchText, TheTenFastestInTheUnitThatFits) {
   for (int i = 0; i < 30; ++i) Add(50 + i, &r);
   const std::string rows = SearchRows(r);
   EXPECT_EQ(Split(rows, '\n').size(), 3u + 10u + 1u) << rows;
-  EXPECT_NE(rows.find("30 plans beside the input; the fastest, in us"), std::string::npos) << rows;
+  EXPECT_NE(rows.find("30 timings of whole plans; the fastest, in us"), std::string::npos) << rows;
   EXPECT_NE(rows.find("79.000x (78.900 to 79.100)    50.633   1500.000"), std::string::npos)
       << rows;
   EXPECT_EQ(rows.find("69.000x"), std::string::npos) << rows;

@@ -40,8 +40,9 @@ class Options(TypedDict, total=False):
         keep_bytes: when no rewrite wins, the answer is the model's own bytes, without the plan.
         onnxruntime: the baseline: "auto" (ONNX Runtime, when it is installed beside a cpu
             worker), "off" (our untuned session instead), "require".
-        no_cache: search again even when the answer is stored.
-        remeasure: measure every group again.
+        no_cache: search again even when the answer is stored, from nothing that other searches
+            found.
+        remeasure: measure every group again, too.
     """
 
     device: str
