@@ -53,11 +53,13 @@ struct Launch {
   int group = 0;
   // Groups on other streams that must have ended. Transitively reduced.
   std::vector<int> waits;
+  bool operator==(const Launch&) const = default;
 };
 
 struct Stream {
   int cores = 0;  // 0: all of the device's.
   std::vector<Launch> launches;
+  bool operator==(const Stream&) const = default;
 };
 
 // The memory of a tensor in a layout. kInput and kOutput are the caller's buffers, which hold plain

@@ -23,15 +23,6 @@ constexpr Scheduler kSchedulers[] = {
     {"staged endings", StagedEndings},
 };
 
-bool AreEqual(const std::vector<Stream>& a, const std::vector<Stream>& b) {
-  return std::ranges::equal(a, b, [](const Stream& s, const Stream& t) {
-    return s.cores == t.cores &&
-           std::ranges::equal(s.launches, t.launches, [](const Launch& l, const Launch& m) {
-             return l.group == m.group && l.waits == m.waits;
-           });
-  });
-}
-
 }  // namespace
 
 std::span<const Scheduler> Schedulers() { return kSchedulers; }
@@ -41,7 +32,7 @@ std::vector<SimulatedSchedule> SchedulesOf(const ScheduleProblem& problem) {
   for (const Scheduler& scheduler : Schedulers()) {
     SimulatedSchedule made{scheduler.name, scheduler.schedule(problem)};
     const bool is_known = std::ranges::any_of(
-        all, [&](const SimulatedSchedule& other) { return AreEqual(made.streams, other.streams); });
+        all, [&](const SimulatedSchedule& other) { return made.streams == other.streams; });
     if (made.streams.size() < 2 || is_known) continue;
     made.makespan_ns = MakespanNs(problem, made.streams);
     all.push_back(std::move(made));
