@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/file.h"
 #include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
@@ -26,10 +25,8 @@ output y = matmul(reshape(c) shape=[1,64,128], const f32[128,128] seed 7)
 
 // Returns a built-in device spec.
 DeviceSpec SpecOf(const std::string& file) {
-  const auto text = ReadFile(std::string(AG_SOURCE_DIR) + "/deploy/devices/" + file);
-  EXPECT_TRUE(text.ok());
-  auto spec = ParseDeviceSpec(text.ok() ? *text : "");
-  EXPECT_TRUE(spec.ok());
+  const auto spec = ReadDeviceSpec(std::string(AG_SOURCE_DIR) + "/deploy/devices/" + file);
+  EXPECT_TRUE(spec.ok()) << Message(spec.status());
   return spec.ok() ? *spec : DeviceSpec();
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "plan/spec/invalid.h"
 
@@ -343,6 +344,13 @@ StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text) {
   if (spec.split_ns > 0 && spec.core_bytes_per_second == 0) {
     return Invalid("split_ns: expected core_bytes_per_second as well");
   }
+  return spec;
+}
+
+StatusOr<DeviceSpec> ReadDeviceSpec(const std::string& path) {
+  AG_LET(const std::string text, ReadFile(path));
+  StatusOr<DeviceSpec> spec = ParseDeviceSpec(text);
+  AG_TRY(spec, "{}", path);
   return spec;
 }
 

@@ -105,6 +105,8 @@ inline constexpr size_t kPatternStepsMax = 31;  // A match is a set of steps in 
 
 // Returns the spec. kInvalidArgument "line N: ...": unknown words or operators, or missing fields.
 StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text);
+// Returns the spec of a file. Errors begin with its path.
+StatusOr<DeviceSpec> ReadDeviceSpec(const std::string& path);
 
 // Returns a text that parses to an equal spec.
 std::string FormatDeviceSpec(const DeviceSpec& spec);

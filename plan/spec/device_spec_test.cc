@@ -95,6 +95,17 @@ TEST(DeviceSpec, SaysWhichPrecisionsItOffers) {
             "h200: precision fp8; it offers fp32, tf32, fp16, bf16");
 }
 
+TEST(DeviceSpec, IsReadFromAFile) {
+  const TempDir folder = *TempDir::Make("spec");
+  const std::string path = folder.path() + "/a.spec";
+  EXPECT_EQ(ReadDeviceSpec(path).status().code(), StatusCode::kNotFound);
+  const DeviceSpec cpu = LoadSpec(AG_SOURCE_DIR, "cpu");
+  ASSERT_TRUE(WriteFileAtomically(path, FormatDeviceSpec(cpu)).ok());
+  EXPECT_EQ(*ReadDeviceSpec(path), cpu);
+  ASSERT_TRUE(WriteFileAtomically(path, FormatDeviceSpec(cpu) + "name b\n").ok());
+  EXPECT_TRUE(Message(ReadDeviceSpec(path).status()).starts_with(path + ": line "));
+}
+
 TEST(DeviceSpec, SaysWhetherItsCachesCanBeEvicted) {
   const DeviceSpec cpu = LoadSpec(AG_SOURCE_DIR, "cpu");
   DeviceSpec fixed = *ParseDeviceSpec(FormatDeviceSpec(cpu) + "cold_cache no\n");

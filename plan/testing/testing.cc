@@ -1,14 +1,11 @@
 #include "plan/testing/testing.h"
 
-#include "base/file.h"
 #include "graph/text_form.h"
 
 namespace ag {
 
 DeviceSpec LoadSpec(const std::string& source_dir, const std::string& name) {
-  const StatusOr<std::string> text = ReadFile(source_dir + "/deploy/devices/" + name + ".spec");
-  AG_CHECK(text.ok());
-  StatusOr<DeviceSpec> spec = ParseDeviceSpec(*text);
+  StatusOr<DeviceSpec> spec = ReadDeviceSpec(source_dir + "/deploy/devices/" + name + ".spec");
   AG_CHECK(spec.ok());
   return *std::move(spec);
 }
