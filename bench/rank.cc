@@ -14,12 +14,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <set>
 
 #include "base/clock.h"
+#include "base/command_line.h"
 #include "base/random.h"
 #include "device/open_device.h"
 #include "device/profile/profile.h"
@@ -29,6 +29,7 @@
 #include "plan/fusion/grouping.h"
 #include "plan/rank_correlation.h"
 #include "plan/schedule/makespan.h"
+#include "plan/schedule/schedule_problem.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "search/candidates.h"
@@ -163,7 +164,7 @@ class Ranking {
   Status Run(const std::string& name) {
     name_ = name;
     AG_LET(input_, MakeOneStreamPlan(request_.input, setting_));
-    AG_TRY(MakeGraphs());
+    MakeGraphs();
     for (int i = 0; i < kTriesMax * options_.plans && IsShort(); ++i) {
       const auto graphs = graphs_.size();
       const auto turn = static_cast<size_t>(i);
@@ -177,7 +178,7 @@ class Ranking {
 
  private:
   // Distinct graphs along random walks that begin at the input; the input is the first.
-  Status MakeGraphs() {
+  void MakeGraphs() {
     std::set<std::pair<uint64_t, uint64_t>> seen;
     const auto keep = [&](const Graph& graph) {
       const StructureHash hash = HashOfStructure(graph);
@@ -197,7 +198,6 @@ class Ranking {
         keep(walk.graph());
       }
     }
-    return OkStatus();
   }
 
   bool IsShort() const { return static_cast<int>(subjects_.size()) < options_.plans; }
@@ -231,7 +231,7 @@ class Ranking {
     DisturbedTimes disturbed(times_, sigma, random_.Next());
     AG_LET(TimedPlan plan,
            sigma > 0 ? MakeTimedPlan(request, disturbed) : MakeMeasuredPlan(request, times_));
-    AG_TRY(TakeTrueTimes(request, &plan));
+    TakeTrueTimes(request, &plan);
     if (!plan.failure.ok()) return OkStatus();
     plan.plan.environment = request_.environment;
     if (!known_.insert(EncodePlan(plan.plan)).second) return OkStatus();
@@ -241,7 +241,7 @@ class Ranking {
   }
 
   // Gives a plan the measured times of its groups.
-  Status TakeTrueTimes(const PlanRequest& request, TimedPlan* plan) {
+  void TakeTrueTimes(const PlanRequest& request, TimedPlan* plan) {
     std::vector<std::optional<GroupProblem>> problems;
     for (const Group& group : plan->plan.groups) {
       problems.emplace_back();
@@ -259,7 +259,6 @@ class Ranking {
     }
     plan->makespan_ns = MakespanNs(request.graph, plan->plan, NsOf(plan->times), request.spec,
                                    ContentionOf(plan->times, request.overlap));
-    return OkStatus();
   }
 
   // Times all plans beside the input in sets, in an order of its own.
@@ -389,31 +388,18 @@ Status RankAll(const Options& options) {
 
 int main(int argc, char** argv) {
   ag::Options options;
-  const std::map<std::string, std::string*> words = {{"--device", &options.device},
-                                                     {"--precision", &options.precision}};
-  const std::map<std::string, int*> numbers = {{"--plans", &options.plans},
-                                               {"--seed", &options.seed},
-                                               {"--blocks", &options.blocks},
-                                               {"--group-ms", &options.group_ms}};
-  for (int i = 1; i < argc; ++i) {
-    const auto word = words.find(argv[i]);
-    const auto number = numbers.find(argv[i]);
-    if (word == words.end() && number == numbers.end()) {
-      options.models.emplace_back(argv[i]);
-      continue;
-    }
-    if (++i == argc) {
-      std::fprintf(stderr, "%s: a value is missing\n", argv[i - 1]);
-      return 2;
-    }
-    if (word != words.end()) *word->second = argv[i];
-    if (number != numbers.end()) *number->second = std::atoi(argv[i]);
-  }
+  CLI::App app("How well each estimate ranks plans", "rank");
+  ag::ShowDefaults(app);
+  app.add_option("--device", options.device, "Device");
+  app.add_option("--precision", options.precision, "Precision");
+  app.add_option("--plans", options.plans, "Plans of a model")->check(ag::WrongAmount);
+  app.add_option("--seed", options.seed, "Seed of the walks and plans");
+  app.add_option("--blocks", options.blocks, "Paired blocks of a plan")->check(ag::WrongAmount);
+  app.add_option("--group-ms", options.group_ms, "Milliseconds of a kernel")
+      ->check(ag::WrongAmount);
+  app.add_option("MODEL", options.models, "Models of the zoo");
+  if (const int code = ag::ParseCommandLine(app, argc, argv); code >= 0) return code;
   if (options.models.empty()) options.models = {"squeezenet", "resnet50", "inception_v3", "bert"};
-  if (options.plans < 1 || options.blocks < 1 || options.group_ms < 1) {
-    std::fprintf(stderr, "--plans, --blocks, --group-ms: expected numbers above 0\n");
-    return 2;
-  }
   if (const ag::Status status = ag::RankAll(options); !status.ok()) {
     std::fprintf(stderr, "%s\n", ag::Message(status).c_str());
     return 1;

@@ -11,13 +11,14 @@
 #include <map>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/command_line.h"
 #include "base/text.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "search/cells.h"
 #include "search/testing/fake_measurer.h"
 #include "zoo/networks.h"
+#include "zoo/pieces.h"
 #include "zoo/zoo.h"
 
 namespace ag {
@@ -43,14 +44,6 @@ StatusOr<Graph> GraphOf(const std::string& name) {
   return builder.Build();
 }
 
-int Operators(const Graph& graph) {
-  int operators = 0;
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    operators += !graph.is_constant(id) && !Has(graph.node(id).op, kLeaf);
-  }
-  return operators;
-}
-
 // Prints how the case divides.
 Status PrintCells(const std::string& name, const Options& options) {
   AG_LET(const Graph graph, GraphOf(name));
@@ -58,16 +51,11 @@ Status PrintCells(const std::string& name, const Options& options) {
   const double begin = CpuSeconds();
   const std::vector<Cell> cells = CutIntoCells(clean);
   const double seconds = CpuSeconds() - begin;
-  struct Form {
-    int copies = 0;
-    const Cell* first = nullptr;
-  };
-  std::map<Digest, Form> forms;
+  std::map<Digest, int> copies;  // By form.
   std::vector<const Cell*> firsts;
   size_t covered = 0, largest = 0, to_solve = 0;
   for (const Cell& cell : cells) {
-    Form& form = forms[cell.form];
-    if (form.copies++ == 0) firsts.push_back(form.first = &cell);
+    if (copies[cell.form]++ == 0) firsts.push_back(&cell);
     covered += cell.nodes.size();
     largest = std::max(largest, cell.nodes.size());
   }
@@ -75,7 +63,7 @@ Status PrintCells(const std::string& name, const Options& options) {
   std::printf(
       "%-14s %5d operators, %5zu in cells  %4zu cells  %3zu forms of %5zu operators  "
       "largest %3zu  %6.2f s\n",
-      name.c_str(), Operators(clean), covered, cells.size(), forms.size(), to_solve, largest,
+      name.c_str(), Operators(clean), covered, cells.size(), copies.size(), to_solve, largest,
       seconds);
   if (!options.list) return OkStatus();
   for (const Cell* cell : firsts) {
@@ -83,9 +71,9 @@ Status PrintCells(const std::string& name, const Options& options) {
     for (const NodeId id : cell->nodes) {
       operators += fmt::format(" {}", Info(clean.node(id).op).text_name);
     }
-    std::printf("  %3d x %3zu operators, %zu inputs, %zu outputs:%.200s\n",
-                forms[cell->form].copies, cell->nodes.size(), cell->inputs.size(),
-                cell->graph.outputs().size(), operators.c_str());
+    std::printf("  %3d x %3zu operators, %zu inputs, %zu outputs:%.200s\n", copies[cell->form],
+                cell->nodes.size(), cell->inputs.size(), cell->graph.outputs().size(),
+                operators.c_str());
   }
   return OkStatus();
 }
@@ -130,8 +118,7 @@ void PrintSearch(const std::string& name, const char* how, const Searched& searc
 }
 
 Status CompareSearches(const Options& options) {
-  AG_LET(const std::string text, ReadFile(options.spec));
-  AG_LET(const DeviceSpec spec, ParseDeviceSpec(text));
+  AG_LET(const DeviceSpec spec, ReadDeviceSpec(options.spec));
   MemoryRegions regions;
   AG_LET(const Searched first, Search(options.after, options, spec, &regions));
   PrintSearch(options.after, "first", first);
@@ -158,21 +145,14 @@ Status RunAll(const Options& options) {
 
 int main(int argc, char** argv) {
   ag::Options options;
-  const std::map<std::string, std::string*> flags = {
-      {"--spec", &options.spec}, {"--precision", &options.precision}, {"--after", &options.after}};
-  for (int i = 1; i < argc; ++i) {
-    const auto flag = flags.find(argv[i]);
-    if (std::string_view(argv[i]) == "--list") {
-      options.list = true;
-    } else if (flag == flags.end()) {
-      options.cases.emplace_back(argv[i]);
-    } else if (++i < argc) {
-      *flag->second = argv[i];
-    } else {
-      std::fprintf(stderr, "%s: a value is missing\n", flag->first.c_str());
-      return 2;
-    }
-  }
+  CLI::App app("How models divide into cells, and what known cells save", "search_cells");
+  ag::ShowDefaults(app);
+  app.add_option("--spec", options.spec, "Device spec");
+  app.add_option("--precision", options.precision, "Precision");
+  app.add_option("--after", options.after, "The case whose search fills the store of regions");
+  app.add_flag("--list", options.list, "List each form");
+  app.add_option("CASE", options.cases, "Models of the zoo, or bert:N with N layers");
+  if (const int code = ag::ParseCommandLine(app, argc, argv); code >= 0) return code;
   if (options.cases.empty()) options.cases = {"bert", "nasnet_mobile", "nasnet_a", "squeezenet"};
   if (const ag::Status status = ag::RunAll(options); !status.ok()) {
     std::fprintf(stderr, "%s\n", ag::Message(status).c_str());

@@ -9,12 +9,11 @@
 // ("CASE US" per line), or is not there, ends with 1.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <map>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/command_line.h"
 #include "graph/text_form.h"
 #include "plan/schedule/least_makespan.h"
 #include "rules/match/rule_clean_up.h"
@@ -130,8 +129,7 @@ std::map<std::string, double> ReadFigures(const std::string& path) {
 }
 
 Status RunAll(const Options& options) {
-  AG_LET(const std::string text, ReadFile(options.spec));
-  AG_LET(const DeviceSpec spec, ParseDeviceSpec(text));
+  AG_LET(const DeviceSpec spec, ReadDeviceSpec(options.spec));
   const std::map<std::string, double> figures = ReadFigures(options.check);
   if (!options.check.empty() && figures.empty()) {
     return Err(StatusCode::kInvalidArgument, "{}: no figures", options.check);
@@ -157,28 +155,17 @@ Status RunAll(const Options& options) {
 
 int main(int argc, char** argv) {
   ag::Options options;
-  std::string rounds = "0", graphs = "0";
-  const std::map<std::string, std::string*> flags = {
-      {"--spec", &options.spec},     {"--precision", &options.precision},
-      {"--search", &options.search}, {"--rounds", &rounds},
-      {"--graphs", &graphs},         {"--check", &options.check}};
-  for (int i = 1; i < argc; ++i) {
-    const auto flag = flags.find(argv[i]);
-    if (flag == flags.end()) {
-      options.cases.emplace_back(argv[i]);
-    } else if (++i < argc) {
-      *flag->second = argv[i];
-    } else {
-      std::fprintf(stderr, "%s: a value is missing\n", flag->first.c_str());
-      return 2;
-    }
-  }
-  options.rounds = std::atoi(rounds.c_str());
-  options.graphs = std::atoi(graphs.c_str());
-  if (options.search != "ours" && !options.search.starts_with("paper")) {
-    std::fprintf(stderr, "--search: %s is none\n", options.search.c_str());
-    return 2;
-  }
+  CLI::App app("What the search finds on the roofline of a spec", "search_gains");
+  ag::ShowDefaults(app);
+  app.add_option("--spec", options.spec, "Device spec");
+  app.add_option("--precision", options.precision, "Precision");
+  app.add_option("--search", options.search, "How graphs are searched")
+      ->check(ag::OneOf({"ours", "paper", "paper-without-dp"}));
+  app.add_option("--rounds", options.rounds, "Measured rounds; 0: the default");
+  app.add_option("--graphs", options.graphs, "Graphs scored per round; 0: the default");
+  app.add_option("--check", options.check, "File of figures that none may exceed by 1 %");
+  app.add_option("CASE", options.cases, "fire1, fire2 and models of the zoo");
+  if (const int code = ag::ParseCommandLine(app, argc, argv); code >= 0) return code;
   if (options.cases.empty()) {
     options.cases = {"fire1", "fire2", "squeezenet", "inception_v3", "nasnet_mobile", "bert"};
   }

@@ -10,12 +10,10 @@
 #include <time.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
-#include <map>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/command_line.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "search/part_search.h"
@@ -29,7 +27,7 @@ namespace {
 struct Options {
   std::string spec = "deploy/devices/cpu.spec";
   std::string precision = "fp32";
-  std::string rounds = "1";
+  int rounds = 1;
   std::vector<std::string> models;
 };
 
@@ -88,7 +86,7 @@ Status SearchRegion(const Graph& model, const Options& options, const DeviceSpec
 
 Status SearchModel(Graph model, const Options& options, const DeviceSpec& spec) {
   SearchRequest request = RequestFor(std::move(model), options, spec);
-  request.options.limits.rounds_max = std::atoi(options.rounds.c_str());
+  request.options.limits.rounds_max = options.rounds;
   FakeMeasurer measurer(spec);
   measurer.keeps_calls = false;
   std::ofstream("/proc/self/clear_refs") << "5";  // The peak counts from here.
@@ -107,8 +105,7 @@ Status SearchModel(Graph model, const Options& options, const DeviceSpec& spec) 
 }
 
 Status SearchAll(const Options& options) {
-  AG_LET(const std::string text, ReadFile(options.spec));
-  AG_LET(const DeviceSpec spec, ParseDeviceSpec(text));
+  AG_LET(const DeviceSpec spec, ReadDeviceSpec(options.spec));
   for (const std::string& name : options.models) {
     std::printf("%s on %s\n", name.c_str(), spec.name.c_str());
     MemoryWeights weights;
@@ -127,20 +124,13 @@ Status SearchAll(const Options& options) {
 
 int main(int argc, char** argv) {
   ag::Options options;
-  const std::map<std::string, std::string*> flags = {{"--spec", &options.spec},
-                                                     {"--precision", &options.precision},
-                                                     {"--rounds", &options.rounds}};
-  for (int i = 1; i < argc; ++i) {
-    const auto flag = flags.find(argv[i]);
-    if (flag == flags.end()) {
-      options.models.emplace_back(argv[i]);
-    } else if (++i < argc) {
-      *flag->second = argv[i];
-    } else {
-      std::fprintf(stderr, "%s: a value is missing\n", flag->first.c_str());
-      return 2;
-    }
-  }
+  CLI::App app("The speed and the memory of the search", "search_numbers");
+  ag::ShowDefaults(app);
+  app.add_option("--spec", options.spec, "Device spec");
+  app.add_option("--precision", options.precision, "Precision");
+  app.add_option("--rounds", options.rounds, "Measured rounds");
+  app.add_option("MODEL", options.models, "Models of the zoo; none: the four largest");
+  if (const int code = ag::ParseCommandLine(app, argc, argv); code >= 0) return code;
   if (options.models.empty()) {
     options.models = {"inception_v3", "bert", "nasnet_mobile", "nasnet_a"};
   }
