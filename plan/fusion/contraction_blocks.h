@@ -32,7 +32,6 @@ std::optional<Contraction> FindContraction(const Graph& graph, std::string_view 
 struct ContractionBlocks {
   int64_t blocks = 1;
   double load_bytes = 0;  // Operands that all blocks load together.
-  bool operator==(const ContractionBlocks&) const = default;
 };
 
 inline constexpr int64_t kBlockSideMax = 256;

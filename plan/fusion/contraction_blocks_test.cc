@@ -147,8 +147,8 @@ TEST(Contractions, HaveAFixedTimeOfTheirOwn) {
   EXPECT_DOUBLE_EQ(RooflineNs(relu, spec), RooflineNs(relu, SmallSpec()));
 }
 
-// Both sources of estimates carry the cores to the schedule.
-TEST(Contractions, CarryTheirCores) {
+// The cores reach the schedule.
+TEST(Contractions, CarryTheirCoresIntoRooflineAndLearnedTimes) {
   const DeviceSpec spec = Spec();
   const GroupProblem product = ProblemOf(Product(16, 1024, 16));
   EXPECT_EQ(RooflineTimes(spec).Time(product).active_cores, 8);

@@ -47,8 +47,7 @@ struct PairTime {
 double TogetherNs(const PairTime& pair, int cores, double overlap);
 
 // Returns the multiple of 0.01 for which the model is nearest to the measured pairs: the least sum
-// of
-// model - measured| / measured, on which one bad measurement has little effect. Of equally good
+// of |model - measured| / measured, on which one bad measurement has little effect. Of equally good
 // values it returns the one nearest to 1; without pairs, 1.
 double FitOverlap(std::span<const PairTime> pairs, int cores);
 
