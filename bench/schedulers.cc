@@ -9,7 +9,7 @@
 #include <map>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/command_line.h"
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/least_makespan.h"
 #include "plan/schedule/makespan.h"
@@ -44,8 +44,7 @@ class Comparison {
   }
 
   Status Run() {
-    AG_LET(const std::string text, ReadFile(options_.spec));
-    AG_LET(spec_, ParseDeviceSpec(text));
+    AG_LET(spec_, ReadDeviceSpec(options_.spec));
     std::printf("%-16s %6s", "model", "groups");
     for (const Scheduler& scheduler : Schedulers()) {
       std::printf(" %14s", std::string(scheduler.name).c_str());
@@ -75,8 +74,7 @@ class Comparison {
     }
     std::printf("%-16s %6zu", model.c_str(), timed.groups.size());
     for (const double end : ends) std::printf(" %14.2f", end / 1e3);
-    const ScheduleProblem problem =
-        MakeScheduleProblem(graph, timed.groups, NsOf(timed.times), spec_, spec_.streams_max);
+    const ScheduleProblem problem = ProblemOf(graph, timed, spec_.streams_max);
     std::printf(" %14.2f\n", LeastMakespanNs(problem) / 1e3);
     std::fflush(stdout);
     const double best = *std::ranges::min_element(ends) * kEqual;
@@ -89,11 +87,15 @@ class Comparison {
     return OkStatus();
   }
 
+  ScheduleProblem ProblemOf(const Graph& graph, const TimedGroups& timed, int streams) const {
+    return MakeScheduleProblem(graph, timed.groups, NsOf(timed.times), spec_, policy_, streams,
+                               ContentionOf(timed.times, /*overlap=*/1));
+  }
+
   double EarliestEnd(const Graph& graph, const TimedGroups& timed, const Scheduler& scheduler) {
     double earliest = 0;
     for (int streams = 2; streams <= spec_.streams_max; ++streams) {
-      const ScheduleProblem problem =
-          MakeScheduleProblem(graph, timed.groups, NsOf(timed.times), spec_, streams);
+      const ScheduleProblem problem = ProblemOf(graph, timed, streams);
       const Nanos begin = RealClock().Now();
       const std::vector<Stream> schedule = scheduler.schedule(problem);
       Tally& tally = tallies_[scheduler.name];
@@ -116,17 +118,12 @@ class Comparison {
 
 int main(int argc, char** argv) {
   ag::Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view flag = argv[i];
-    if (flag != "--spec" && flag != "--precision") {
-      options.models.emplace_back(flag);
-    } else if (++i < argc) {
-      (flag == "--spec" ? options.spec : options.precision) = argv[i];
-    } else {
-      std::fprintf(stderr, "%s: a value is missing\n", argv[i - 1]);
-      return 2;
-    }
-  }
+  CLI::App app("The simulated time of models by each scheduler", "schedulers");
+  ag::ShowDefaults(app);
+  app.add_option("--spec", options.spec, "Device spec");
+  app.add_option("--precision", options.precision, "Precision");
+  app.add_option("MODEL", options.models, "Models of the zoo; none: all that are not tiny");
+  if (const int code = ag::ParseCommandLine(app, argc, argv); code >= 0) return code;
   if (options.models.empty()) {
     for (const ag::ZooEntry& entry : ag::Zoo()) {
       if (!entry.tiny) options.models.emplace_back(entry.name);

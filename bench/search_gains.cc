@@ -75,8 +75,8 @@ Bounds BoundsOf(const Candidate& candidate, const DeviceSpec& spec) {
         is_view ? 0
                 : RooflineNs(ExtractGroup(candidate.graph, group, candidate.plan.policy), spec));
   }
-  const ScheduleProblem problem =
-      MakeScheduleProblem(candidate.graph, candidate.plan.groups, ns, spec, spec.streams_max);
+  const ScheduleProblem problem = MakeScheduleProblem(
+      candidate.graph, candidate.plan.groups, ns, spec, candidate.plan.policy, spec.streams_max);
   return {std::ranges::max(RemainingNs(problem)), LeastMakespanNs(problem)};
 }
 

@@ -2,8 +2,8 @@
 //   build/simulated_times [--spec FILE] [--figures FILE] [--recording FILE] [--check]
 // (deploy/devices/h200.spec, bench/simulated_times.txt, bench/results/2026-11-26-h200.recording)
 // For each model and precision of the figures: the simulated time of the input's plan as it is, on
-// one stream and on the better of one and eight; then of the plan that the figures are for, in
-// which siblings among products are merged and small kernels fused, with its kernels and longest
+// one stream and on the better of one and up to eight; then of the plan that the figures are for,
+// in which siblings among products are merged and small kernels fused, with its kernels and longest
 // chain, the figure, and simulated over figure. For each pattern of the recording: the estimates of
 // its groups over their measured times. --check: a ratio of a model, or the recording's median,
 // that is not within 1.3 ends with 1.
@@ -12,13 +12,14 @@
 #include <map>
 #include <sstream>
 
+#include "base/command_line.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "plan/format/recording.h"
 #include "plan/fusion/group_dependencies.h"
-#include "plan/schedule/greedy_streams.h"
 #include "plan/schedule/makespan.h"
 #include "plan/schedule/planner.h"
+#include "plan/schedule/schedulers.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "zoo/zoo.h"
@@ -62,10 +63,13 @@ StatusOr<std::vector<Figure>> ReadFigures(const std::string& path) {
 StatusOr<Graph> MergeSiblings(const Graph& graph) {
   std::string text;
   for (const char* name : {"matmul-merge-siblings", "matmul-add-merge-siblings"}) {
-    std::string rule = BuiltInRules().Find(name)->text;
-    const std::string_view searched = "[exact]";
-    rule.replace(rule.find(searched), searched.size(), "[exact, clean-up]");
-    text += rule + "\n";
+    const Rule* const built_in = BuiltInRules().Find(name);
+    AG_CHECK(built_in != nullptr);
+    std::string rule = built_in->text;
+    constexpr std::string_view kSearched = "[exact]";
+    const size_t at = rule.find(kSearched);
+    AG_CHECK(at != rule.npos);
+    text += rule.replace(at, kSearched.size(), "[exact, clean-up]") + "\n";
   }
   AG_LET(const RuleSet rules, RuleSet::Parse(text, "siblings"));
   return CleanUp(graph, rules);
@@ -137,7 +141,7 @@ struct Answer {
   double one_us = 0, eight_us = 0;
 };
 
-Answer AnswerOf(const Graph& graph, std::vector<Group> groups, const DeviceSpec& spec,
+Answer AnswerOf(const Graph& graph, const std::vector<Group>& groups, const DeviceSpec& spec,
                 const Policy& policy) {
   RooflineTimes times(spec);
   std::vector<GroupTime> all;
@@ -147,20 +151,17 @@ Answer AnswerOf(const Graph& graph, std::vector<Group> groups, const DeviceSpec&
     all.push_back(is_view ? GroupTime() : times.Time(ExtractGroup(graph, group, policy)));
     ones.push_back(is_view ? 0 : 1);
   }
-  const Contention contention = ContentionOf(all, /*overlap=*/1);
-  Plan plan{.groups = std::move(groups)};
-  const auto simulate = [&](std::vector<Stream> streams) {
-    plan.streams = std::move(streams);
-    return MakespanNs(graph, plan, NsOf(all), spec, contention) / 1e3;
+  const auto problem_on = [&](int streams) {
+    return MakeScheduleProblem(graph, groups, NsOf(all), spec, policy, streams,
+                               ContentionOf(all, /*overlap=*/1));
   };
   Answer answer;
   answer.kernels = static_cast<int>(std::ranges::count(ones, 1));
-  const double chain = MixedEstimateNs(graph, plan.groups, ones, 1);
-  answer.chain = static_cast<int>(chain) - answer.kernels;
-  answer.one_us = simulate(OneStream(graph, plan.groups));
-  answer.eight_us =
-      std::min(answer.one_us,
-               simulate(GreedyStreams(graph, plan.groups, NsOf(all), spec, kStreams, contention)));
+  answer.chain = static_cast<int>(CriticalPathNs(graph, groups, ones));
+  const double one_ns = MakespanNs(problem_on(1), OneStream(graph, groups));
+  const std::vector<SimulatedSchedule> several = SchedulesOf(problem_on(kStreams));
+  answer.one_us = one_ns / 1e3;
+  answer.eight_us = (several.empty() ? one_ns : std::min(one_ns, several[0].makespan_ns)) / 1e3;
   return answer;
 }
 
@@ -182,7 +183,7 @@ StatusOr<std::string> Compare(const Figure& figure, const DeviceSpec& spec) {
   Policy policy;
   policy.precision = figure.precision;
   AG_LET(std::vector<Group> groups, GroupsOf(graph, spec, policy));
-  const Answer plain = AnswerOf(graph, std::move(groups), spec, policy);
+  const Answer plain = AnswerOf(graph, groups, spec, policy);
   AG_LET(groups, GroupsOf(merged, spec, policy));
   const Answer fused = AnswerOf(merged, FuseSmall(merged, std::move(groups)), spec, policy);
   const double one = fused.one_us / figure.one_us, eight = fused.eight_us / figure.eight_us;
@@ -227,8 +228,7 @@ StatusOr<std::string> CompareRecording(const std::string& path, const DeviceSpec
 }
 
 Status RunAll(const Options& options) {
-  AG_LET(const std::string text, ReadFile(options.spec));
-  AG_LET(const DeviceSpec spec, ParseDeviceSpec(text));
+  AG_LET(const DeviceSpec spec, ReadDeviceSpec(options.spec));
   AG_LET(const std::vector<Figure> figures, ReadFigures(options.figures));
   std::string far;
   for (const Figure& figure : figures) {
@@ -246,20 +246,13 @@ Status RunAll(const Options& options) {
 
 int main(int argc, char** argv) {
   ag::Options options;
-  const std::map<std::string, std::string*> flags = {{"--spec", &options.spec},
-                                                     {"--figures", &options.figures},
-                                                     {"--recording", &options.recording}};
-  for (int i = 1; i < argc; ++i) {
-    const auto flag = flags.find(argv[i]);
-    if (std::string_view(argv[i]) == "--check") {
-      options.check = true;
-    } else if (flag != flags.end() && i + 1 < argc) {
-      *flag->second = argv[++i];
-    } else {
-      std::fprintf(stderr, "%s: not known, or a value is missing\n", argv[i]);
-      return 2;
-    }
-  }
+  CLI::App app("What the simulated H200 answers, beside what is known of it", "simulated_times");
+  ag::ShowDefaults(app);
+  app.add_option("--spec", options.spec, "Device spec");
+  app.add_option("--figures", options.figures, "Figures of models");
+  app.add_option("--recording", options.recording, "Measured groups");
+  app.add_flag("--check", options.check, "Fail where a ratio is not within 1.3");
+  if (const int code = ag::ParseCommandLine(app, argc, argv); code >= 0) return code;
   if (const ag::Status status = ag::RunAll(options); !status.ok()) {
     std::fprintf(stderr, "%s\n", ag::Message(status).c_str());
     return 1;

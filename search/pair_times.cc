@@ -4,6 +4,7 @@
 
 #include "plan/schedule/contention_model.h"
 #include "plan/schedule/makespan.h"
+#include "plan/schedule/schedule_problem.h"
 
 namespace ag {
 namespace {

@@ -24,7 +24,7 @@ double NsOfGroups(const Graph& graph, const TimedGroups& timed, const SearchSett
   const int streams = StreamsMax(request);
   if (streams < 2) return one_stream_ns;
   const ScheduleProblem problem =
-      MakeScheduleProblem(graph, timed.groups, ns, request.spec, streams,
+      MakeScheduleProblem(graph, timed.groups, ns, request.spec, request.policy, streams,
                           ContentionOf(timed.times, setting.pairs.overlap()));
   return std::min(one_stream_ns, MakespanNs(problem, GreedyStreams(problem)));
 }

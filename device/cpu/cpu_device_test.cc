@@ -38,8 +38,8 @@ Plan PlanOf(const Device& device, const Graph& graph, int streams) {
 Plan BesidePlanOf(const Device& device, const Graph& graph) {
   RooflineTimes times(device.spec());
   std::vector<Group> groups = *FormGroups(graph, device.spec(), {}, times);
-  std::vector<Stream> streams =
-      GreedyStreams(graph, groups, std::vector<double>(groups.size(), 1e6), device.spec(), 2);
+  std::vector<Stream> streams = GreedyStreams(MakeScheduleProblem(
+      graph, groups, std::vector<double>(groups.size(), 1e6), device.spec(), {}, 2));
   return *CompletePlan(graph, std::move(groups), std::move(streams), device.spec(), {});
 }
 

@@ -30,9 +30,8 @@ TEST(Docs, ThePlanOfTheExample) {
   const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "small");
   RooflineTimes times(spec);
   const TimedGroups timed = *FormTimedGroups(graph, spec, {}, times);
-  std::vector<double> ns;
-  for (const GroupTime& time : timed.times) ns.push_back(time.ns);
-  const auto streams = GreedyStreams(graph, timed.groups, ns, spec, 2);
+  const auto streams =
+      GreedyStreams(MakeScheduleProblem(graph, timed.groups, NsOf(timed.times), spec, {}, 2));
   const Plan plan = *CompletePlan(graph, timed.groups, streams, spec, {});
   std::string places;
   for (const Place& place : plan.places) {

@@ -21,9 +21,10 @@ struct TwoBranches {
       : graph(GraphOf("input x f32[64]\na = exp(x)\noutput \"y\" = add(relu(a), neg(a))\n")) {
     RooflineTimes times(SmallSpec());
     const auto groups = *FormGroups(graph, SmallSpec(), {}, times, {.grouped = false});
-    plan = *CompletePlan(graph, groups,
-                         GreedyStreams(graph, groups, {100, 50, 80, 10}, SmallSpec(), 2),
-                         SmallSpec(), {});
+    plan = *CompletePlan(
+        graph, groups,
+        GreedyStreams(MakeScheduleProblem(graph, groups, {100, 50, 80, 10}, SmallSpec(), {}, 2)),
+        SmallSpec(), {});
   }
   Graph graph;
   Plan plan;

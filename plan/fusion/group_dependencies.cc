@@ -1,6 +1,7 @@
 #include "plan/fusion/group_dependencies.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -72,10 +73,9 @@ std::vector<std::vector<int>> GroupDependencies(const Graph&, const std::vector<
   return Resolver(groups).Resolve();
 }
 
-double MixedEstimateNs(const Graph& graph, const std::vector<Group>& groups,
-                       const std::vector<double>& group_ns, double alpha) {
+double CriticalPathNs(const Graph& graph, const std::vector<Group>& groups,
+                      const std::vector<double>& group_ns) {
   const std::vector<std::vector<int>> before = GroupDependencies(graph, groups);
-  double sum = 0;
   double critical = 0;
   std::vector<double> end(groups.size(), -1);
   // Groups may be in any order: a group is visited after those that it needs.
@@ -87,10 +87,15 @@ double MixedEstimateNs(const Graph& graph, const std::vector<Group>& groups,
     return end[g] = begin + group_ns[g];
   };
   for (size_t g = 0; g < groups.size(); ++g) {
-    sum += group_ns[g];
     critical = std::max(critical, visit(visit, static_cast<int>(g)));
   }
-  return sum + alpha * critical;
+  return critical;
+}
+
+double MixedEstimateNs(const Graph& graph, const std::vector<Group>& groups,
+                       const std::vector<double>& group_ns, double alpha) {
+  const double sum = std::accumulate(group_ns.begin(), group_ns.end(), 0.0);
+  return sum + alpha * CriticalPathNs(graph, groups, group_ns);
 }
 
 }  // namespace ag

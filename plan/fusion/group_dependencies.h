@@ -7,8 +7,13 @@
 
 namespace ag {
 
-// Returns the paper's estimate (AutoGraph, AAAI 2023): the sum over all groups + alpha x the sum
-// over the groups of the critical path.
+// Returns the time of the longest path of groups, each after those that it needs: the sum over the
+// groups of the critical path.
+double CriticalPathNs(const Graph& graph, const std::vector<Group>& groups,
+                      const std::vector<double>& group_ns);
+
+// Returns the paper's estimate (AutoGraph, AAAI 2023): the sum over all groups + alpha x
+// CriticalPathNs.
 double MixedEstimateNs(const Graph& graph, const std::vector<Group>& groups,
                        const std::vector<double>& group_ns, double alpha);
 

@@ -20,17 +20,6 @@ std::vector<std::vector<int>> ReducedAfter(const ScheduleProblem& problem,
   return after;
 }
 
-std::vector<IndexSet> AncestorsOf(const ScheduleProblem& problem) {
-  std::vector<IndexSet> ancestors(problem.groups.size(), IndexSet(problem.groups.size()));
-  for (const int g : problem.order) {
-    for (const int b : problem.before[g]) {
-      ancestors[g].Unite(ancestors[b]);
-      ancestors[g].Add(b);
-    }
-  }
-  return ancestors;
-}
-
 // A maximum matching of edges by augmenting paths (Kuhn): each group is the first end of at most
 // one chosen edge and the second end of at most one.
 class Matching {
@@ -101,12 +90,12 @@ std::vector<Stream> ChainCover(const ScheduleProblem& problem) {
   for (std::vector<int>& list : after) {
     std::ranges::stable_sort(list, std::ranges::greater(), [&](int g) { return remaining[g]; });
   }
-  const std::vector<int> order = ListOrder(problem);
+  const std::vector<ListStep> order = ListOrder(problem, remaining);
   Matching matching(after);
-  for (const int g : order) matching.Extend(g);
+  for (const ListStep& step : order) matching.Extend(step.group);
   std::vector<int> chain_of(problem.groups.size());
   std::vector<std::vector<int>> chains;
-  for (const int g : order) {
+  for (const auto& [g, is_alone] : order) {
     const int previous = matching.PreviousOf(g);
     chain_of[g] = previous < 0 ? static_cast<int>(chains.size()) : chain_of[previous];
     if (previous < 0) chains.emplace_back();
@@ -116,7 +105,9 @@ std::vector<Stream> ChainCover(const ScheduleProblem& problem) {
   std::vector<int> stream_of_chain;
   for (const std::vector<int>& chain : chains) stream_of_chain.push_back(dealt.Place(chain));
   StreamsBuilder builder(problem.groups.size(), problem.streams);
-  for (const int g : order) builder.Launch(g, stream_of_chain[chain_of[g]], problem.before[g]);
+  for (const auto& [g, is_alone] : order) {
+    builder.Launch(g, stream_of_chain[chain_of[g]], problem.before[g]);
+  }
   return builder.Take(StreamCores(problem.spec, problem.streams));
 }
 

@@ -19,10 +19,10 @@ struct WideTimes {
   double ratio = 0;        // One of kWideRatios.
 };
 
-// List scheduling. Each step places the ready group with the longest remaining path, and its
-// followers become ready when all their predecessors are placed; so each group is placed once,
-// after its predecessors, and the streams cannot wait in a cycle. Each step costs one pass over the
-// group's predecessors for each stream; the ready groups are a heap.
+// List scheduling. Each step places the ready group with the longest remaining path (ListOrder), so
+// each group is placed once, after its predecessors, and the streams cannot wait in a cycle. Each
+// step costs one pass over the group's predecessors for each stream, and one over the launches that
+// end after it begins.
 class ListScheduler {
  public:
   // `remaining_ns`: the longest path from the begin of each group. Null `wide`: no group is wide.
@@ -39,27 +39,7 @@ class ListScheduler {
         end_(problem.groups.size()) {}
 
   void Run() {
-    std::vector<size_t> missing;
-    for (const std::vector<int>& before : problem_.before) missing.push_back(before.size());
-    std::vector<int> ready;
-    for (const int g : problem_.order) {
-      if (missing[g] == 0) ready.push_back(g);
-    }
-    const auto is_later = [&](int a, int b) {
-      return std::pair(-remaining_ns_[a], a) > std::pair(-remaining_ns_[b], b);
-    };
-    std::ranges::make_heap(ready, is_later);
-    while (!ready.empty()) {
-      std::ranges::pop_heap(ready, is_later);
-      const int g = ready.back();
-      ready.pop_back();
-      Place(g, /*alone=*/ready.empty());
-      for (const int follower : problem_.after[g]) {
-        if (--missing[follower] != 0) continue;
-        ready.push_back(follower);
-        std::ranges::push_heap(ready, is_later);
-      }
-    }
+    for (const auto& [g, is_alone] : ListOrder(problem_, remaining_ns_)) Place(g, is_alone);
   }
 
   double EndNs() const { return *std::ranges::max_element(free_); }
@@ -172,12 +152,6 @@ class ListScheduler {
   std::vector<double> begin_, end_;
 };
 
-std::vector<double> TimesNs(const TimedGroups& timed) {
-  std::vector<double> ns;
-  for (const GroupTime& time : timed.times) ns.push_back(time.ns);
-  return ns;
-}
-
 }  // namespace
 
 std::vector<Stream> GreedyStreams(const ScheduleProblem& problem) {
@@ -186,23 +160,18 @@ std::vector<Stream> GreedyStreams(const ScheduleProblem& problem) {
   return scheduler.TakeStreams(StreamCores(problem.spec, problem.streams));
 }
 
-std::vector<Stream> GreedyStreams(const Graph& graph, const std::vector<Group>& groups,
-                                  const std::vector<double>& group_ns, const DeviceSpec& spec,
-                                  int streams, const Contention& contention) {
-  return GreedyStreams(MakeScheduleProblem(graph, groups, group_ns, spec, streams, contention));
-}
-
 Schedule GreedyWideStreams(const Graph& graph, const TimedGroups& narrow, const TimedGroups& wide,
                            const DeviceSpec& spec, int streams) {
   AG_CHECK(narrow.groups.size() == wide.groups.size());
-  WideTimes wide_times{.ns = TimesNs(wide)};
-  ScheduleProblem problem = MakeScheduleProblem(graph, wide.groups, TimesNs(narrow), spec, streams);
-  const std::vector<double> narrow_ns = problem.ns;
-  for (size_t g = 0; g < narrow_ns.size(); ++g) {
-    problem.ns[g] = std::min(narrow_ns[g], wide_times.ns[g]);
+  WideTimes wide_times{.ns = NsOf(wide.times)};
+  // List scheduling asks for times alone, which the policy's precision has decided.
+  const ScheduleProblem problem = MakeScheduleProblem(graph, wide.groups, NsOf(narrow.times), spec,
+                                                      /*policy=*/{}, streams);
+  std::vector<double> least_ns = problem.ns;
+  for (size_t g = 0; g < least_ns.size(); ++g) {
+    least_ns[g] = std::min(least_ns[g], wide_times.ns[g]);
   }
-  const std::vector<double> remaining_ns = RemainingNs(problem);
-  problem.ns = narrow_ns;
+  const std::vector<double> remaining_ns = RemainingNs(problem, least_ns);
   Schedule best{.timed = wide};
   double best_ns = std::numeric_limits<double>::infinity();
   for (const double ratio : kWideRatios) {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "plan/fusion/grouping.h"
-#include "plan/schedule/contention_model.h"
 #include "plan/schedule/schedule_problem.h"
 
 namespace ag {
@@ -15,10 +14,6 @@ namespace ag {
 // StreamCores. A group that begins beside others has the speed that `contention_model` gives for
 // the groups that run then. Waits are transitively reduced.
 std::vector<Stream> GreedyStreams(const ScheduleProblem& problem);
-// Does the same for MakeScheduleProblem of the arguments.
-std::vector<Stream> GreedyStreams(const Graph& graph, const std::vector<Group>& groups,
-                                  const std::vector<double>& group_ns, const DeviceSpec& spec,
-                                  int streams, const Contention& contention = {});
 
 // Groups with their times, each for one stream's cores or for all cores, and their launches.
 struct Schedule {

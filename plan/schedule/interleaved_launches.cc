@@ -60,9 +60,10 @@ std::vector<int> InterleavedOrder(const ScheduleProblem& problem) {
 
 bool IsMemoryBound(const ScheduleProblem& problem, int group) {
   const DeviceSpec& spec = problem.spec;
-  const Work work = WorkOf(ExtractGroup(problem.graph, problem.groups[group], {}));
-  const double cores = problem.shares[group];
-  return work.bytes / spec.bytes_per_second > work.flops / (spec.flops_per_second * cores);
+  const Work work = WorkOf(ExtractGroup(problem.graph, problem.groups[group], problem.policy));
+  const double flops_per_second =
+      spec.FlopsPerSecond(problem.policy.precision) * problem.shares[group];
+  return work.bytes / spec.bytes_per_second > work.flops / flops_per_second;
 }
 
 std::vector<Stream> InterleavedLaunches(const ScheduleProblem& problem) {

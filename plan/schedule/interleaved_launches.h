@@ -14,12 +14,13 @@ namespace ag {
 // one that takes the fewest cores, so that groups beside each other want different resources.
 //
 // The paper knows the class of an operator by its name; here a group is bound by memory when its
-// bytes take longer than its operations at the rates of the spec (WorkOf). When no stream is left a
-// group goes to the one with the least work. Costs O((V + E) log V + V streams) on V groups.
+// bytes take longer than its operations at the rates of the spec in the policy's precision. When no
+// stream is left a group goes to the one with the least work. Costs O((V + E) log V + V streams) on
+// V groups.
 std::vector<Stream> InterleavedLaunches(const ScheduleProblem& problem);
 
-// Returns whether the bytes of the group take longer than its operations on the cores that it
-// takes.
+// Returns whether the bytes of the group (WorkOf) take longer than its operations in the policy's
+// precision on the cores that it takes.
 bool IsMemoryBound(const ScheduleProblem& problem, int group);
 
 }  // namespace ag

@@ -52,6 +52,19 @@ TEST(IsMemoryBound, ByOperationsAndBytes) {
   EXPECT_FALSE(IsMemoryBound(problem, scene.GroupOf("Conv")));
 }
 
+// In fp16 a core does 8 operations a nanosecond, and there are half the bytes: 16,384 ns of
+// computing and 24,576 ns of memory.
+TEST(IsMemoryBound, ByTheRateOfThePrecision) {
+  DeviceSpec spec = SmallSpec();
+  spec.precisions = {{"fp16", 8 * spec.flops_per_second}};
+  const ScheduleScene scene(kMixed, spec);
+  ScheduleProblem problem = scene.Problem({{"Exp", 1}, {"Relu", 1}, {"MatMul", 1}, {"Conv", 1}}, 1,
+                                          {{"Exp", 4}, {"Relu", 4}, {"MatMul", 4}, {"Conv", 4}});
+  EXPECT_FALSE(IsMemoryBound(problem, scene.GroupOf("MatMul")));
+  problem.policy.precision = "fp16";
+  EXPECT_TRUE(IsMemoryBound(problem, scene.GroupOf("MatMul")));
+}
+
 // Both classes in turn, in each the group that takes the fewest cores first.
 TEST(InterleavedLaunches, MemoryAndComputingTakeTurns) {
   const ScheduleScene scene(kMixed, SmallSpec());

@@ -281,11 +281,11 @@ Made MakePlan(uint64_t seed, const DeviceSpec& spec, int operators) {
   std::vector<double> ns;
   for (size_t i = 0; i < groups.size(); ++i) ns.push_back(100 + 100 * random.Unit());
   const int streams = 1 + static_cast<int>(random.Below(4));
-  StatusOr<Plan> plan =
-      CompletePlan(made.graph, groups,
-                   streams == 1 ? OneStream(made.graph, groups)
-                                : GreedyStreams(made.graph, groups, ns, spec, streams),
-                   spec, {});
+  StatusOr<Plan> plan = CompletePlan(
+      made.graph, groups,
+      streams == 1 ? OneStream(made.graph, groups)
+                   : GreedyStreams(MakeScheduleProblem(made.graph, groups, ns, spec, {}, streams)),
+      spec, {});
   EXPECT_TRUE(plan.ok()) << "seed " << seed << ": " << ToString(plan.status());
   if (plan.ok()) made.plan = *std::move(plan);
   return made;

@@ -68,7 +68,7 @@ std::vector<NamedSchedule> ScheduleGroups(const PlanRequest& request, GroupsToPl
   std::vector<NamedSchedule> all;
   if (streams > 1) {
     std::vector<SimulatedSchedule> ranked = SchedulesOf(MakeScheduleProblem(
-        graph, groups, NsOf(times), spec, streams, ContentionOf(times, overlap)));
+        graph, groups, NsOf(times), spec, policy, streams, ContentionOf(times, overlap)));
     for (size_t i = 0; i < std::min(plans_max, ranked.size()); ++i) {
       all.push_back({ranked[i].scheduler, {chosen.timed, std::move(ranked[i].streams)}});
     }
@@ -167,18 +167,6 @@ StatusOr<GroupsToPlan> ChooseMeasuredGroups(const PlanRequest& request, LearnedT
 }
 
 }  // namespace
-
-std::vector<double> NsOf(const std::vector<GroupTime>& times) {
-  std::vector<double> ns;
-  for (const GroupTime& time : times) ns.push_back(time.ns);
-  return ns;
-}
-
-Contention ContentionOf(const std::vector<GroupTime>& times, double overlap) {
-  Contention contention{.overlap = overlap};
-  for (const GroupTime& time : times) contention.active_cores.push_back(time.active_cores);
-  return contention;
-}
 
 StatusOr<std::vector<TimedPlan>> MakeTimedPlans(const PlanRequest& request, GroupTimes& times,
                                                 size_t plans_max) {

@@ -65,10 +65,6 @@ bool IsMeasured(const TimedGroups& timed);
 // Returns why the first group whose measurement failed did so, or OK.
 Status FailureOf(const TimedGroups& timed);
 
-// Return the times of groups as the simulation takes them.
-std::vector<double> NsOf(const std::vector<GroupTime>& times);
-Contention ContentionOf(const std::vector<GroupTime>& times, double overlap);
-
 // Returns the plan of MakeTimedPlan alone.
 StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy,
                         GroupTimes& times, const GroupingOptions& grouping, int streams);

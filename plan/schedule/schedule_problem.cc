@@ -7,39 +7,16 @@
 #include "plan/fusion/group_dependencies.h"
 
 namespace ag {
-namespace {
-
-// Returns all launched groups, each after those that it reads; of several that are ready the one
-// with the greatest priority, of equal ones the first group.
-std::vector<int> OrderBy(const ScheduleProblem& problem, const std::vector<double>& priority) {
-  std::vector<size_t> missing;
-  std::priority_queue<std::pair<double, int>> ready;
-  for (size_t g = 0; g < problem.groups.size(); ++g) {
-    missing.push_back(problem.before[g].size());
-    const bool is_launched = problem.groups[g].pattern != kViewPattern;
-    if (is_launched && missing[g] == 0) ready.emplace(priority[g], -static_cast<int>(g));
-  }
-  std::vector<int> order;
-  while (!ready.empty()) {
-    const int g = -ready.top().second;
-    ready.pop();
-    order.push_back(g);
-    for (const int f : problem.after[g]) {
-      if (--missing[f] == 0) ready.emplace(priority[f], -f);
-    }
-  }
-  return order;
-}
-
-}  // namespace
 
 ScheduleProblem MakeScheduleProblem(const Graph& graph, const std::vector<Group>& groups,
                                     std::vector<double> group_ns, const DeviceSpec& spec,
-                                    int streams, const Contention& contention) {
+                                    const Policy& policy, int streams,
+                                    const Contention& contention) {
   AG_CHECK(streams >= 1 && group_ns.size() == groups.size());
   ScheduleProblem problem{.graph = graph,
                           .groups = groups,
                           .spec = spec,
+                          .policy = policy,
                           .streams = streams,
                           .ns = std::move(group_ns),
                           .shares = {},
@@ -53,38 +30,78 @@ ScheduleProblem MakeScheduleProblem(const Graph& graph, const std::vector<Group>
     if (groups[g].pattern == kViewPattern) continue;
     for (const int b : problem.before[g]) problem.after[b].push_back(static_cast<int>(g));
   }
-  problem.order = OrderBy(problem, std::vector<double>(groups.size()));
+  for (const ListStep& step : ListOrder(problem, std::vector<double>(groups.size()))) {
+    problem.order.push_back(step.group);
+  }
   return problem;
 }
 
-std::vector<double> RemainingNs(const ScheduleProblem& problem) {
+std::vector<double> NsOf(const std::vector<GroupTime>& times) {
+  std::vector<double> ns;
+  for (const GroupTime& time : times) ns.push_back(time.ns);
+  return ns;
+}
+
+Contention ContentionOf(const std::vector<GroupTime>& times, double overlap) {
+  Contention contention{.overlap = overlap};
+  for (const GroupTime& time : times) contention.active_cores.push_back(time.active_cores);
+  return contention;
+}
+
+std::vector<double> RemainingNs(const ScheduleProblem& problem, const std::vector<double>& ns) {
   std::vector<double> remaining(problem.groups.size());
   for (size_t i = problem.order.size(); i-- > 0;) {
     const int g = problem.order[i];
     for (const int f : problem.after[g]) remaining[g] = std::max(remaining[g], remaining[f]);
-    remaining[g] += problem.ns[g];
+    remaining[g] += ns[g];
   }
   return remaining;
 }
 
-std::vector<int> ListOrder(const ScheduleProblem& problem) {
-  return OrderBy(problem, RemainingNs(problem));
+std::vector<ListStep> ListOrder(const ScheduleProblem& problem,
+                                const std::vector<double>& priority) {
+  std::vector<size_t> missing;
+  std::priority_queue<std::pair<double, int>> ready;
+  for (size_t g = 0; g < problem.groups.size(); ++g) {
+    missing.push_back(problem.before[g].size());
+    const bool is_launched = problem.groups[g].pattern != kViewPattern;
+    if (is_launched && missing[g] == 0) ready.emplace(priority[g], -static_cast<int>(g));
+  }
+  std::vector<ListStep> order;
+  while (!ready.empty()) {
+    const int g = -ready.top().second;
+    ready.pop();
+    order.push_back({g, ready.empty()});
+    for (const int f : problem.after[g]) {
+      if (--missing[f] == 0) ready.emplace(priority[f], -f);
+    }
+  }
+  return order;
+}
+
+std::vector<IndexSet> AncestorsOf(const ScheduleProblem& problem) {
+  const size_t count = problem.groups.size();
+  std::vector<IndexSet> ancestors(count, IndexSet(count));
+  for (const int g : problem.order) {
+    for (const int b : problem.before[g]) {
+      ancestors[g].Unite(ancestors[b]);
+      ancestors[g].Add(b);
+    }
+  }
+  return ancestors;
 }
 
 // A group is comparable to all others when as many groups are before or after it as there are.
 std::vector<ScheduleBlock> BlocksOf(const ScheduleProblem& problem) {
   const size_t count = problem.groups.size();
-  std::vector<IndexSet> before(count, IndexSet(count)), after(count, IndexSet(count));
-  const auto include = [](int group, IndexSet& set, const IndexSet& others) {
-    set.Unite(others);
-    set.Add(group);
-  };
-  for (const int g : problem.order) {
-    for (const int b : problem.before[g]) include(b, before[g], before[b]);
-  }
+  const std::vector<IndexSet> before = AncestorsOf(problem);
+  std::vector<IndexSet> after(count, IndexSet(count));
   for (size_t i = problem.order.size(); i-- > 0;) {
     const int g = problem.order[i];
-    for (const int f : problem.after[g]) include(f, after[g], after[f]);
+    for (const int f : problem.after[g]) {
+      after[g].Unite(after[f]);
+      after[g].Add(f);
+    }
   }
   std::vector<std::pair<int, int>> ranked;  // (groups before, group): a launch order.
   for (const int g : problem.order) ranked.emplace_back(before[g].Count(), g);

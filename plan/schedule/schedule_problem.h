@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/index_set.h"
+#include "plan/fusion/group_time.h"
 #include "plan/plan.h"
 #include "plan/schedule/contention_model.h"
 
@@ -16,6 +17,7 @@ struct ScheduleProblem {
   const Graph& graph;
   const std::vector<Group>& groups;
   const DeviceSpec& spec;
+  Policy policy;
   int streams = 1;                            // The most that a schedule may use.
   std::vector<double> ns;                     // Each group alone, on the cores of one stream.
   std::vector<int> shares;                    // The cores that each group takes (ShareOf).
@@ -28,14 +30,32 @@ struct ScheduleProblem {
 // Returns the problem of all groups. REQUIRES: streams >= 1, and one time for each group.
 ScheduleProblem MakeScheduleProblem(const Graph& graph, const std::vector<Group>& groups,
                                     std::vector<double> group_ns, const DeviceSpec& spec,
-                                    int streams, const Contention& contention = {});
+                                    const Policy& policy, int streams,
+                                    const Contention& contention = {});
+
+// Return the times of groups as a problem and the simulation take them.
+std::vector<double> NsOf(const std::vector<GroupTime>& times);
+Contention ContentionOf(const std::vector<GroupTime>& times, double overlap);
 
 // Returns by group the time of the longest path from its begin to the end of all, without events.
-std::vector<double> RemainingNs(const ScheduleProblem& problem);
+// `ns`: the times of the groups instead of problem.ns.
+std::vector<double> RemainingNs(const ScheduleProblem& problem, const std::vector<double>& ns);
+inline std::vector<double> RemainingNs(const ScheduleProblem& problem) {
+  return RemainingNs(problem, problem.ns);
+}
 
+// A launched group in the order of list scheduling.
+struct ListStep {
+  int group = 0;
+  bool is_alone = false;  // No other group has all its predecessors in the list then.
+};
 // Returns the launched groups in the order of list scheduling: of those whose predecessors are in
-// the list, the one with the longest remaining path comes next.
-std::vector<int> ListOrder(const ScheduleProblem& problem);
+// the list, the one with the greatest priority comes next; of equal ones the first group.
+std::vector<ListStep> ListOrder(const ScheduleProblem& problem,
+                                const std::vector<double>& priority);
+
+// Returns by group all groups that end before it begins in every schedule.
+std::vector<IndexSet> AncestorsOf(const ScheduleProblem& problem);
 
 // A part of the launched groups.
 struct ScheduleBlock {

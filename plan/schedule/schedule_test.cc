@@ -129,7 +129,8 @@ TEST(Makespan, ByHand) {
 
 TEST(GreedyStreams, TheLongBranchStaysAndTheShortOneMoves) {
   const Diamond d;
-  const auto streams = GreedyStreams(d.graph, d.groups, {100, 50, 80, 10}, SmallSpec(), 2);
+  const auto streams =
+      GreedyStreams(MakeScheduleProblem(d.graph, d.groups, {100, 50, 80, 10}, SmallSpec(), {}, 2));
   ASSERT_EQ(streams.size(), 2u);
   EXPECT_EQ(streams[0].cores, 2);
   // neg, on the longer path, continues at once; relu waits for the event on the other stream.
@@ -161,7 +162,8 @@ TEST(GreedyStreams, WhatBeginsBesideAFullGroupTakesLonger) {
   }
   const auto launched = [&](const Contention& contention) {
     std::vector<std::vector<std::string>> names;
-    for (const Stream& stream : GreedyStreams(graph, groups, ns, spec, 2, contention)) {
+    for (const Stream& stream :
+         GreedyStreams(MakeScheduleProblem(graph, groups, ns, spec, {}, 2, contention))) {
       names.emplace_back();
       for (const Launch& launch : stream.launches) names.back().push_back(name(launch.group));
     }
@@ -182,7 +184,8 @@ TEST(GreedyStreams, AChainStaysOnOneStreamWithAllCores) {
   const Graph graph = GraphOf("input x f32[4]\noutput softmax(softmax(x) axis=0) axis=0\n");
   RooflineTimes times(SmallSpec());
   const auto groups = *FormGroups(graph, SmallSpec(), {}, times);
-  const auto streams = GreedyStreams(graph, groups, {10, 10}, SmallSpec(), 4);
+  const auto streams =
+      GreedyStreams(MakeScheduleProblem(graph, groups, {10, 10}, SmallSpec(), {}, 4));
   ASSERT_EQ(streams.size(), 1u);
   EXPECT_EQ(streams[0].cores, 0);
 }

@@ -40,7 +40,7 @@ struct RandomProblem {
     contention.overlap = 2 * random.Unit();
   }
   ScheduleProblem For(int streams) const {
-    return MakeScheduleProblem(graph, groups, ns, spec, streams, contention);
+    return MakeScheduleProblem(graph, groups, ns, spec, {}, streams, contention);
   }
 
   Random random;
@@ -155,8 +155,8 @@ TEST(Makespan, IsBoundedWithContention) {
         ASSERT_GE(ns, MakespanNs(problem, streams) * (1 - 1e-9));
         DeviceSpec twice = problem.spec;
         twice.event_ns *= 2;
-        const ScheduleProblem slow =
-            MakeScheduleProblem(problem.graph, problem.groups, problem.ns, twice, problem.streams);
+        const ScheduleProblem slow = MakeScheduleProblem(problem.graph, problem.groups, problem.ns,
+                                                         twice, problem.policy, problem.streams);
         ScheduleProblem scaled = slow;
         scaled.shares = given.shares;
         scaled.overlap = given.overlap;

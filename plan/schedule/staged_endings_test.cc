@@ -84,7 +84,7 @@ TEST(StagedEndings, ManyBranchesAreSpreadOverTheStreams) {
   const auto groups = *FormGroups(graph, SmallSpec(), {}, times, {.grouped = false});
   ASSERT_EQ(groups.size(), 70u);
   const auto streams = StagedEndings(
-      MakeScheduleProblem(graph, groups, std::vector<double>(70, 100.0), SmallSpec(), 4));
+      MakeScheduleProblem(graph, groups, std::vector<double>(70, 100.0), SmallSpec(), {}, 4));
   ASSERT_EQ(streams.size(), 4u);
   for (const Stream& stream : streams) {
     EXPECT_NEAR(static_cast<double>(stream.launches.size()), 17.5, 1.5);

@@ -38,7 +38,8 @@ ScheduleProblem ScheduleScene::Problem(ByOperator ns, int streams, ByOperator co
       contention.active_cores.push_back(static_cast<int>(value));
     }
   }
-  return MakeScheduleProblem(graph_, groups_, ValuesOf(ns), spec_, streams, contention);
+  return MakeScheduleProblem(graph_, groups_, ValuesOf(ns), spec_, /*policy=*/{}, streams,
+                             contention);
 }
 
 std::vector<std::string> ScheduleScene::Text(const std::vector<Stream>& streams) const {
