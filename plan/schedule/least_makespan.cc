@@ -16,7 +16,6 @@ class PartBound {
             std::vector<int> groups, double event_ns)
       : problem_(problem),
         remaining_ns_(remaining_ns),
-        entry_(entry),
         groups_(std::move(groups)),
         event_ns_(event_ns),
         end_(problem.groups.size(), 0.0),
@@ -24,6 +23,13 @@ class PartBound {
     // The rest of the graph begins when the last group of the part ends.
     const int last = groups_.back();
     after_ns_ = remaining_ns_[last] - problem_.ns[last];
+    std::vector<bool> counts(problem.groups.size());
+    if (entry >= 0) counts[entry] = true;
+    for (const int g : groups_) counts[g] = true;
+    for (const int g : groups_) {
+      std::vector<int>& before = before_.emplace_back(problem.before[g]);
+      std::erase_if(before, [&](int b) { return !counts[b]; });
+    }
   }
 
   double Run(int64_t steps_max) {
@@ -46,20 +52,17 @@ class PartBound {
       return;
     }
     if (--steps_left_ < 0) return;
-    const int g = groups_[i];
     // Only a choice of the predecessor that ends last lets the group begin earlier.
     int last = -1;
     double begin_after_last = 0, begin = 0;
-    for (const int b : problem_.before[g]) {
-      if (b != entry_ && !IsInPart(b)) continue;
+    for (const int b : before_[i]) {
       if (last < 0 || end_[b] > end_[last]) last = b;
       begin = std::max(begin, end_[b] + event_ns_);
     }
     if (last >= 0 && !followed_[last]) {
       begin_after_last = end_[last];
-      for (const int b : problem_.before[g]) {
-        const bool counts = b != last && (b == entry_ || IsInPart(b));
-        if (counts) begin_after_last = std::max(begin_after_last, end_[b] + event_ns_);
+      for (const int b : before_[i]) {
+        if (b != last) begin_after_last = std::max(begin_after_last, end_[b] + event_ns_);
       }
       followed_[last] = true;
       PlaceAt(i, begin_after_last, end);
@@ -75,12 +78,11 @@ class PartBound {
     Place(i + 1, std::max(end, end_[g]));
   }
 
-  bool IsInPart(int group) const { return std::ranges::find(groups_, group) != groups_.end(); }
-
   const ScheduleProblem& problem_;
   const std::vector<double>& remaining_ns_;
-  const int entry_;
   const std::vector<int> groups_;  // In launch order.
+  // The predecessors of each of groups_ in the part, and the group before it.
+  std::vector<std::vector<int>> before_;
   const double event_ns_;
   double after_ns_ = 0;
   std::vector<double> end_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
-#include <utility>
 
 #include "plan/schedule/contention_model.h"
 
@@ -23,12 +22,12 @@ struct Lane {
 // launch begins and ends once; when nothing runs and no wait can end, streams wait in a cycle.
 class Simulation {
  public:
-  // `shares`: the cores that each launched group takes.
+  // `shares`: the cores that each launched group takes. All references must outlive it.
   Simulation(const std::vector<Stream>& streams, const std::vector<double>& group_ns,
-             std::vector<int> shares, const DeviceSpec& spec, double overlap)
+             const std::vector<int>& shares, const DeviceSpec& spec, double overlap)
       : streams_(streams),
         group_ns_(group_ns),
-        shares_(std::move(shares)),
+        shares_(shares),
         spec_(spec),
         overlap_(overlap),
         lanes_(streams.size()),
@@ -134,7 +133,7 @@ class Simulation {
 
   const std::vector<Stream>& streams_;
   const std::vector<double>& group_ns_;
-  const std::vector<int> shares_;
+  const std::vector<int>& shares_;
   const DeviceSpec& spec_;
   const double overlap_;
   std::vector<Lane> lanes_;
@@ -174,8 +173,8 @@ std::vector<OverlappingPair> OverlappingPairs(const Graph& graph, const Plan& pl
                                               const DeviceSpec& spec,
                                               const Contention& contention) {
   AG_CHECK(group_ns.size() == plan.groups.size());
-  Simulation simulation(plan.streams, group_ns, SharesOf(graph, plan, spec, contention), spec,
-                        contention.overlap);
+  const std::vector<int> shares = SharesOf(graph, plan, spec, contention);
+  Simulation simulation(plan.streams, group_ns, shares, spec, contention.overlap);
   if (simulation.Run() == std::numeric_limits<double>::infinity()) return {};
   return simulation.Pairs();
 }

@@ -141,17 +141,17 @@ class BlockScheduler {
         if (lanes[i].next == stage[i].size()) continue;
         lanes[i].left_ns -= least;
         if (lanes[i].left_ns > 0) continue;
-        if (++lanes[i].next < stage[i].size()) lanes[i].left_ns = NsOf(stage[i][lanes[i].next]);
+        if (++lanes[i].next == stage[i].size()) continue;
+        lanes[i].left_ns = problem_.ns[stage[i][lanes[i].next]];
       }
     }
-    const double second_ns = stage.size() < 2 ? 0 : ComponentNs(stage[1]);
-    return std::max(now, stage.size() < 2 ? 0 : second_ns + 2 * problem_.spec.event_ns);
+    if (stage.size() < 2) return now;
+    return std::max(now, ComponentNs(stage[1]) + 2 * problem_.spec.event_ns);
   }
 
-  double NsOf(int group) const { return problem_.ns[group]; }
   double ComponentNs(const std::vector<int>& component) const {
     double ns = 0;
-    for (const int g : component) ns += NsOf(g);
+    for (const int g : component) ns += problem_.ns[g];
     return ns;
   }
 
