@@ -32,9 +32,12 @@ class HopefulTimes : public GroupTimes {
     wide.cores = 0;
     for (const GroupProblem* asked : {&problem, static_cast<const GroupProblem*>(&wide)}) {
       const std::optional<Measurement> found = known_.MeasurementOf(*asked);
-      if (found) return {.ns = found->latency.median_ns};
+      if (found) {
+        return {.ns = found->latency.median_ns, .active_cores = found->active_cores};
+      }
     }
-    return {.ns = RooflineNs(wide, spec_)};
+    const GroupEstimate estimate = EstimateGroup(wide, spec_);
+    return {.ns = estimate.ns, .active_cores = estimate.active_cores};
   }
 
  private:
