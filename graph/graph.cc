@@ -51,10 +51,9 @@ bool IsConstant(const Node& node, const std::vector<uint8_t>& is_constant) {
 
 }  // namespace
 
-std::shared_ptr<const Graph::Data> Graph::IndexGraph(std::vector<Node> nodes,
-                                                     std::vector<NodeId> inputs,
-                                                     std::vector<std::string> input_names,
-                                                     std::vector<GraphOutput> outputs) {
+std::shared_ptr<Graph::Data> Graph::IndexGraph(std::vector<Node> nodes, std::vector<NodeId> inputs,
+                                               std::vector<std::string> input_names,
+                                               std::vector<GraphOutput> outputs) {
   auto data = std::make_shared<Data>();
   data->edge_begin.reserve(nodes.size() + 1);
   data->is_constant.resize(nodes.size());

@@ -102,9 +102,9 @@ class Graph {
   struct Data;
   explicit Graph(std::shared_ptr<const Data> data);
   // Builds the indexes over nodes that are in canonical order.
-  static std::shared_ptr<const Data> IndexGraph(std::vector<Node> nodes, std::vector<NodeId> inputs,
-                                                std::vector<std::string> input_names,
-                                                std::vector<GraphOutput> outputs);
+  static std::shared_ptr<Data> IndexGraph(std::vector<Node> nodes, std::vector<NodeId> inputs,
+                                          std::vector<std::string> input_names,
+                                          std::vector<GraphOutput> outputs);
   std::shared_ptr<const Data> data_;
 };
 

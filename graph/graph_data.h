@@ -23,9 +23,8 @@ struct Graph::Data {
   std::vector<uint8_t> is_output;    // By edge.
   std::vector<uint8_t> is_constant;  // By node.
 
-  // HashOfNodeAlone by node, or empty: GraphPatch::Build hands on what its patch knows. Written
-  // before the graph is shared.
-  mutable std::vector<StructureHash> alone;
+  // HashOfNodeAlone by node, or empty: GraphPatch::Build hands on what its patch knows.
+  std::vector<StructureHash> alone;
 
   mutable std::once_flag digest_once;
   mutable Digest digest;
