@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
+#include "base/file.h"
 #include "device/open_device.h"
 #include "plan/format/plan_codec.h"
 #include "plan/format/plan_validate.h"
@@ -51,43 +53,69 @@ TEST(TunePlan, OneStreamGivesTheSamePlanAsBefore) {
   EXPECT_EQ(EncodePlan(Tune(kChain, *device, 0)), EncodePlan(Tune(kChain, *device, 1)));
 }
 
-// A simulated device on which plans of several groups take three times as long in one layout.
-class SlowInPlans : public Device {
+// A simulated device whose executables take other times and cores than the simulation says.
+class ChangedDevice : public Device {
  public:
-  SlowInPlans(Device& device, Layout slow)
-      : Device({device.spec(), device.environment(), true}), device_(device), slow_(slow) {}
+  struct Change {
+    double factor = 1;  // Of the time of a run.
+    std::vector<int> active_cores = {};
+  };
+  using ChangeOf = std::function<Change(const Plan& plan)>;
+
+  ChangedDevice(Device& device, ChangeOf change)
+      : Device({device.spec(), device.environment(), true}),
+        device_(device),
+        change_(std::move(change)) {}
 
   StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
     return device_.Kernels(problem);
   }
   StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {
     AG_LET(auto executable, device_.Build(request));
-    const auto is_slow = [&](const Group& group) { return group.outputs[0].layout == slow_; };
-    if (std::ranges::count_if(request.plan.groups, is_slow) < 2) return executable;
-    return std::make_unique<Slow>(std::move(executable));
+    return std::make_unique<Changed>(std::move(executable), change_(request.plan));
   }
   StatusOr<Nanos> Canary() override { return device_.Canary(); }
 
  private:
-  class Slow : public Executable {
+  class Changed : public Executable {
    public:
-    explicit Slow(std::unique_ptr<Executable> executable) : executable_(std::move(executable)) {}
+    Changed(std::unique_ptr<Executable> executable, Change change)
+        : executable_(std::move(executable)), factor_(change.factor) {
+      active_cores_ = std::move(change.active_cores);
+    }
     StatusOr<Nanos> Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
       AG_LET(const Nanos took, executable_->Run(inputs, outputs));
-      return 3 * took;
+      return std::chrono::duration_cast<Nanos>(factor_ * took);
     }
     StatusOr<double> Time(const TimeRequest& request) override {
       AG_LET(const double ns, executable_->Time(request));
-      return 3 * ns;
+      return factor_ * ns;
     }
 
    private:
     std::unique_ptr<Executable> executable_;
+    const double factor_;
   };
 
   Device& device_;
-  Layout slow_;
+  const ChangeOf change_;
 };
+
+// By their outputs the groups take all cores, so that two streams promise nothing; as measured, one
+// core each.
+TEST(TunePlan, MeasuredCoresPromiseSeveralStreams) {
+  const TempDir folder = *TempDir::Make("tune-plan-test");
+  const std::string path = folder.path() + "/blocks.spec";
+  DeviceSpec spec = SmallSpec();
+  spec.block_outputs = 1;
+  ASSERT_TRUE(WriteFileAtomically(path, FormatDeviceSpec(spec)).ok());
+  const auto device = *OpenDevice("sim:" + path);
+  EXPECT_EQ(UsedStreams(Tune(kBeside, *device, 0)), 1);
+  ChangedDevice one_core(*device, [](const Plan& plan) {
+    return ChangedDevice::Change{.factor = UsedStreams(plan) > 1 ? 0.5 : 1, .active_cores = {1}};
+  });
+  EXPECT_EQ(UsedStreams(Tune(kBeside, one_core, 0)), 2);
+}
 
 TEST(TunePlan, TakesTheLayoutOfTheFasterWholePlan) {
   constexpr std::string_view kConvolutions = R"(
@@ -105,7 +133,11 @@ output relu(conv(d, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])
     return conv->outputs[0].layout;
   };
   const Layout cheapest = layout_of(*device);
-  SlowInPlans slow(*device, cheapest);
+  ChangedDevice slow(*device, [cheapest](const Plan& plan) {
+    const auto has_it = [&](const Group& group) { return group.outputs[0].layout == cheapest; };
+    const bool is_slow = std::ranges::count_if(plan.groups, has_it) >= 2;
+    return ChangedDevice::Change{.factor = is_slow ? 3.0 : 1.0};
+  });
   EXPECT_NE(layout_of(slow), cheapest);
 }
 
