@@ -1,11 +1,12 @@
 // What the search finds where nothing but the search decides: groups take the bare roofline of a
 // device spec, plans their simulated time, so a figure repeats exactly.
 //   build/search_gains [--spec FILE] [--precision P] [--search ours|paper|paper-without-dp]
-//     [--rounds N] [--graphs N] [--check FILE] [CASE...]
+//     [--rounds N] [--graphs N] [--stale N] [--check FILE] [CASE...]
 // (bench/h200-v1.spec of this folder, fp16; all cases: fire1, fire2 and models of the zoo)
 // Prints for each case the time of the input's plan and of the best plan, the longest path of the
 // best plan's groups, the least time that any schedule of them could take, and the counts.
-// --graphs: graphs scored per round. --check: a figure that is more than 1 % above the file's
+// --graphs: graphs scored per round. --stale: those in a row without a smaller estimate that end a
+// round; 0: none do. --check: a figure that is more than 1 % above the file's
 // ("CASE US" per line), or is not there, ends with 1.
 #include <algorithm>
 #include <cstdio>
@@ -29,6 +30,7 @@ struct Options {
   std::string precision = "fp16";
   std::string search = "ours";
   int rounds = 0, graphs = 0;  // 0: the default.
+  int stale = SearchLimits().stale_graphs_max;
   std::string check;
   std::vector<std::string> cases;
 };
@@ -92,6 +94,7 @@ StatusOr<double> Run(const std::string& name, const Options& options, const Devi
   limits.time_max = Nanos::max();
   if (options.rounds > 0) limits.rounds_max = options.rounds;
   if (options.graphs > 0) limits.graphs_max = options.graphs;
+  limits.stale_graphs_max = options.stale;
   if (options.search != "ours") {
     request.options.method =
         options.search == "paper" ? SearchMethod::kPaper : SearchMethod::kPaperWithoutDp;
@@ -163,6 +166,7 @@ int main(int argc, char** argv) {
       ->check(ag::OneOf({"ours", "paper", "paper-without-dp"}));
   app.add_option("--rounds", options.rounds, "Measured rounds; 0: the default");
   app.add_option("--graphs", options.graphs, "Graphs scored per round; 0: the default");
+  app.add_option("--stale", options.stale, "Graphs without a smaller estimate that end a round");
   app.add_option("--check", options.check, "File of figures that none may exceed by 1 %");
   app.add_option("CASE", options.cases, "fire1, fire2 and models of the zoo");
   if (const int code = ag::ParseCommandLine(app, argc, argv); code >= 0) return code;

@@ -20,12 +20,13 @@ Backtracking::Backtracking(const SearchSetting& setting, RewriteTrail& trail)
     : setting_(setting),
       limits_(setting.request.options.limits),
       trail_(trail),
+      least_(setting),
       graphs_(setting.rules),
       best_(limits_.candidates_max) {}
 
 // Always: seen_ has the structure of every graph met so far, so each is scored as a child once. An
-// entry of queue_ with a step is settled. best_ns_ is the least settled estimate; it only
-// decreases, and so does the bound beta x best. An expanded graph keeps the rewrites that it may
+// entry of queue_ with a step is settled. least_ is the least settled estimate; it only decreases,
+// and so does the bound beta x best. An expanded graph keeps the rewrites that it may
 // still follow in `later`.
 // Each turn of the loop expands one graph of the queue or takes one rewrite of a `later`. It ends
 // because rewrites may not grow a graph beyond the size limit, no structure comes twice, and the
@@ -38,7 +39,8 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
   graphs_max_ = graphs_max;
   begin_ = setting_.run.counts;
   graphs_at_gain_ = begin_.graphs;
-  best_ns_ = root.estimate_ns;
+  least_.Begin();
+  least_.Add(root.estimate_ns);
   const StructureHash hash = HashOfStructure(root.graph);
   seen_.insert(hash);
   queue_.emplace(GraphKey{root.estimate_ns, hash},
@@ -48,7 +50,8 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
     const bool has_near = !queue_.empty() && queue_.begin()->first.first < BoundNs();
     const bool is_near = has_near && (GraphsWithoutGain() < kPatience || !HasGain());
     const bool is_done = !is_near && !HasLater();
-    const StopReason reason = is_done ? setting_.run.OverReason() : GraphLimitReached();
+    StopReason reason = is_done ? setting_.run.OverReason() : GraphLimitReached();
+    if (reason == StopReason::kNone && !is_done && least_.IsStale()) reason = StopReason::kStale;
     if (reason != StopReason::kNone) stop_ = reason;
     if (is_done || reason != StopReason::kNone) break;
     if (!is_near) {
@@ -67,8 +70,9 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
   return best_.Take(setting_.rules);
 }
 
-// Returns the limit that also ends an expansion that has begun. The limit on expansions holds only
-// where one would begin: a replay makes all graphs that were made before that.
+// Returns the limit that also ends an expansion that has begun. The limits on expansions and
+// on graphs without a gain hold only where one would begin: a replay makes all graphs that were
+// made before that.
 StopReason Backtracking::GraphLimitReached() {
   const StopReason reason = setting_.run.OverReason();
   if (reason != StopReason::kNone) return reason;
@@ -337,7 +341,7 @@ void Backtracking::Settle(const Graph& graph, const GraphKey& key, Entry entry) 
   const bool begins_round = entry.parent == 0;  // expanded_[0] is the root.
   const double gain_ns = has_gain ? parent.estimate_ns - key.first : 0;
   entry.step = trail_.Add(parent.step, {entry.rewrite, begins_round, gain_ns});
-  best_ns_ = std::min(best_ns_, key.first);
+  least_.Add(key.first);
   ++settled_;
   Offer(graph, key, entry.step);
   queue_.emplace(key, entry);

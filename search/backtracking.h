@@ -24,6 +24,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "search/best_estimate.h"
 #include "search/best_graphs.h"
 #include "search/derived_graphs.h"
 #include "search/scored_graph.h"
@@ -48,7 +49,8 @@ class Backtracking {
 
   // Returns up to limits.candidates_max graphs with the least estimates, ascending and cleaned up,
   // without `root` and without graphs whose structure is in `skip`. Scores at most `graphs_max`
-  // graphs, and no more than limits.graphs_total_max.
+  // graphs, no more than limits.graphs_total_max, and expands none after
+  // limits.stale_graphs_max graphs that did not lower the least estimate.
   std::vector<RankedGraph> Run(const RankedGraph& root,
                                const absl::flat_hash_set<StructureHash>& skip, int graphs_max);
 
@@ -107,7 +109,7 @@ class Backtracking {
   std::vector<std::pair<GraphKey, Entry>> TakeUnsettledFront();
   void Settle(const Graph& graph, const GraphKey& key, Entry entry);
   void Offer(const Graph& graph, const GraphKey& key, int step);
-  double BoundNs() const { return setting_.request.options.beta * best_ns_; }
+  double BoundNs() const { return setting_.request.options.beta * least_.ns(); }
 
   const SearchSetting& setting_;
   const SearchLimits& limits_;
@@ -116,8 +118,8 @@ class Backtracking {
   StopReason stop_ = StopReason::kNone;
   SearchCounts begin_;  // The counts at Run's begin.
   int graphs_max_ = 0;
-  double best_ns_ = 0;  // Least settled estimate.
-  int settled_ = 0;     // Number of settled graphs.
+  BestEstimate least_;  // Of the settled graphs.
+  int settled_ = 0;     // Their number.
   DerivedGraphs graphs_;
   std::map<GraphKey, Entry> queue_;
   absl::flat_hash_set<StructureHash> seen_;  // Also of dropped graphs.

@@ -170,6 +170,26 @@ TEST_F(BacktrackingTest, LimitsStopItAndAreNamed) {
   EXPECT_EQ(stop_, StopReason::kGraphs);
 }
 
+std::string ChainOf(int count, std::string_view op) {
+  std::string chain = "x";
+  for (int i = 0; i < count; ++i) chain = fmt::format("{}({})", op, chain);
+  return fmt::format("input x f32[64,64]\noutput \"y\" = {}\n", chain);
+}
+
+// 500 / 31 nodes x 1 is 16 graphs.
+TEST_F(BacktrackingTest, ItEndsAfterManyGraphsWithoutAGain) {
+  measurer_.group_ns = NsByOperator;
+  const SearchOptions options = {.beta = 1e6, .limits = {.stale_graphs_max = 1}};
+  Run(ChainOf(30, "tanh"), "dearer [exact]: tanh(x) => sigmoid(x)\n", options);
+  EXPECT_EQ(stop_, StopReason::kStale);
+  EXPECT_EQ(counts_.graphs, 30) << "an expansion that has begun ends";
+  EXPECT_EQ(counts_.expansions, 1);
+  const auto best = Run(ChainOf(30, "tanh"), "cheaper [exact]: tanh(x) => neg(x)\n", options);
+  ASSERT_FALSE(best.empty());
+  EXPECT_EQ(trail_.Path(best[0].step)[0].count, 30) << "a gain begins the count anew";
+  EXPECT_GT(counts_.graphs, 30);
+}
+
 TEST_F(BacktrackingTest, GroupsAreMeasuredOnceHoweverManyGraphsHoldThem) {
   Run(kTwoPlaces, kReassociate);
   size_t groups = 0;

@@ -11,29 +11,34 @@ BeamSearch::BeamSearch(const SearchSetting& setting, RewriteTrail& trail)
       trail_(trail),
       graphs_(setting.rules),
       levels_(kRewritesMax + 1),
-      best_(setting.request.options.limits.candidates_max) {}
+      best_(setting.request.options.limits.candidates_max),
+      least_(setting) {}
 
 std::vector<RankedGraph> BeamSearch::Run(const std::vector<RankedGraph>& roots,
                                          const absl::flat_hash_set<StructureHash>& skip,
                                          int graphs_max) {
   skip_ = &skip;
   end_ = setting_.run.counts.graphs + graphs_max;
+  least_.Begin();
   for (const RankedGraph& root : roots) {
     const StructureHash hash = HashOfStructure(root.graph);
     if (!seen_.insert(hash).second) continue;
-    best_ns_ = std::min(best_ns_, root.estimate_ns);
+    least_.Add(root.estimate_ns);
     Expand(graphs_.AddRoot(root.graph), {.estimate_ns = root.estimate_ns, .step = root.step});
   }
-  while (MayScore() && Pass()) continue;
-  stop_ = setting_.run.OverReason();
-  if (stop_ == StopReason::kNone && !MayScore()) stop_ = StopReason::kGraphs;
+  while (MayExpand() && Pass()) continue;
+  stop_ = LimitReached();
+  if (stop_ == StopReason::kNone && least_.IsStale()) stop_ = StopReason::kStale;
   return best_.Take(setting_.rules);
 }
 
-bool BeamSearch::MayScore() const {
+StopReason BeamSearch::LimitReached() const {
+  const StopReason reason = setting_.run.OverReason();
+  if (reason != StopReason::kNone) return reason;
   const int total_max = setting_.request.options.limits.graphs_total_max;
   const int graphs = setting_.run.counts.graphs;
-  return graphs < end_ && (total_max <= 0 || graphs < total_max) && !setting_.run.Over();
+  const bool reached = graphs >= end_ || (total_max > 0 && graphs >= total_max);
+  return reached ? StopReason::kGraphs : StopReason::kNone;
 }
 
 // Returns whether a graph was left that no pass expanded before.
@@ -52,8 +57,8 @@ bool BeamSearch::Pass() {
       const bool has_gain = entry.parent.estimate_ns < kNoTimeNs;
       const double gain_ns = has_gain ? entry.parent.estimate_ns - ns : 0;
       const int step = trail_.Add(entry.parent.step, {entry.rewrite, begins_round, gain_ns});
-      best_ns_ = std::min(best_ns_, ns);
-      const bool is_wanted = ns < setting_.request.options.beta * best_ns_;
+      least_.Add(ns);
+      const bool is_wanted = ns < setting_.request.options.beta * least_.ns();
       if (is_wanted && !skip_->contains(hash)) {
         best_.Offer(graphs_.Get(entry.graph), {ns, hash}, step);
       }
@@ -92,7 +97,7 @@ bool BeamSearch::SettleFront(Level* level) {
 
 // Scores the graphs that one more rewrite makes and that were not seen before.
 void BeamSearch::Expand(DerivedGraphs::Id graph, const Place& place) {
-  if (!MayScore()) return;
+  if (!MayExpand()) return;
   const std::shared_ptr<const MatchSet> matches = graphs_.Matches(graph);
   ChildGraphs children = graphs_.Children(graph, Backtracking::NodesMax(setting_.request));
   for (const Site& site : matches->sites()) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "search/best_estimate.h"
 #include "search/best_graphs.h"
 #include "search/derived_graphs.h"
 #include "search/scored_graph.h"
@@ -28,7 +29,8 @@ class BeamSearch {
 
   // Returns up to limits.candidates_max graphs with the least estimates (below beta x the least met
   // before them), ascending and cleaned up, without `roots` and without graphs whose structure is
-  // in `skip`. Scores at most `graphs_max` graphs, and no more than limits.graphs_total_max.
+  // in `skip`. Scores at most `graphs_max` graphs, no more than limits.graphs_total_max, and
+  // expands none after limits.stale_graphs_max graphs that did not lower the least estimate.
   std::vector<RankedGraph> Run(const std::vector<RankedGraph>& roots,
                                const absl::flat_hash_set<StructureHash>& skip, int graphs_max);
 
@@ -51,7 +53,9 @@ class BeamSearch {
   };
   using Level = std::map<GraphKey, Entry>;
 
-  bool MayScore() const;
+  StopReason LimitReached() const;
+  bool MayScore() const { return LimitReached() == StopReason::kNone; }
+  bool MayExpand() const { return MayScore() && !least_.IsStale(); }
   bool Pass();
   bool SettleFront(Level* level);
   void Expand(DerivedGraphs::Id graph, const Place& place);
@@ -64,8 +68,8 @@ class BeamSearch {
   absl::flat_hash_set<StructureHash> seen_;
   std::vector<Level> levels_;  // Graphs that are not expanded yet, by number of rewrites.
   BestGraphs best_;
-  double best_ns_ = kNoTimeNs;  // Least settled estimate.
-  int end_ = 0;                 // No more graphs are scored at this count.
+  BestEstimate least_;  // Of the expanded graphs.
+  int end_ = 0;         // No more graphs are scored at this count.
 };
 
 }  // namespace ag

@@ -16,6 +16,7 @@ SearchRequest RequestForCells(const SearchRequest& request, Nanos time_max) {
   SearchLimits& limits = cells.options.limits;
   limits.expansions_max = CellSearch::kFormLimits.backtracking_graphs;
   limits.expansions_total_max = 0;
+  limits.stale_graphs_max = 0;
   limits.graphs_total_max = request.options.limits.cell_graphs_max;
   limits.candidates_max = CellSearch::kFormResultsMax;
   limits.time_max = time_max;

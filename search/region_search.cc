@@ -33,7 +33,9 @@ RegionSearch::RegionSearch(const SearchSetting& setting, RewriteTrail& trail)
       request_(setting.request),
       setting_{request_, setting.rules, setting.times, setting.pairs, setting.run, setting.layout},
       trail_(trail),
-      one_rule_(setting.rules) {}
+      one_rule_(setting.rules) {
+  request_.options.limits.stale_graphs_max = 0;  // The paper searches each region to its end.
+}
 
 int RegionSearch::ResultsMax() const {
   return std::max(whole_setting_.request.options.limits.candidates_max, 0);

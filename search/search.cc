@@ -610,6 +610,7 @@ SearchState SearchStateOf(StopReason stop_reason, int rounds, int cell_graphs) {
     case StopReason::kRounds:
     case StopReason::kExpansions:
     case StopReason::kGraphs:
+    case StopReason::kStale:
     case StopReason::kGroups:
       return SearchState::kComplete;
     case StopReason::kTime:

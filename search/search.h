@@ -62,9 +62,12 @@ struct SearchLimits {
   int rounds_max = 4;         // Graphs taken from the outer queue.
   int expansions_max = 1000;  // Graphs expanded by backtracking, per round.
   int graphs_max = 5000;      // Graphs scored, per round.
-  int detour_max = 4;         // Rewrites in a row without a gain.
-  int candidates_max = 8;     // Whole graphs measured per round (the paper's top-K is 20).
-  int groups_max = 1000;      // Distinct groups requested, per search.
+  // A round also ends when so many graphs in a row brought no smaller estimate (more of an input
+  // of fewer than 500 nodes, search/best_estimate.h); 0: it does not.
+  int stale_graphs_max = 1000;
+  int detour_max = 4;      // Rewrites in a row without a gain.
+  int candidates_max = 8;  // Whole graphs measured per round (the paper's top-K is 20).
+  int groups_max = 1000;   // Distinct groups requested, per search.
   // Graphs scored inside cells (search/cell_search.h) before the rounds, per search; 0: cells are
   // not searched. And the distinct groups requested for them.
   int cell_graphs_max = 3000;
@@ -152,6 +155,7 @@ enum class StopReason {
   kRounds,
   kExpansions,
   kGraphs,
+  kStale,
   kGroups,
   kTime,
   kUnavailable,  // Plans could not be measured any more.

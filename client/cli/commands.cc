@@ -258,6 +258,11 @@ void Commands::AddSearch(CLI::App* verb, OptimizeFlags& flags) {
   field("--graphs", budget, &Budget::set_graphs, fmt::to_string(limits.graphs_max),
         "Graphs scored per round");
   verb->add_option_function<int>(
+          "--stale-graphs", [&budget](const int& n) { budget.set_stale_graphs(n); },
+          "Graphs in a row without a smaller estimate that end a round; 0: they do not")
+      ->check(WrongNumber)
+      ->default_str(fmt::to_string(limits.stale_graphs_max));
+  verb->add_option_function<int>(
           "--cell-graphs", [&budget](const int& n) { budget.set_cell_graphs(n); },
           "Graphs scored inside cells, the parts that a model repeats; 0: cells are not searched")
       ->check(WrongNumber)

@@ -85,6 +85,7 @@ constexpr std::pair<std::string_view, std::string_view> kFlagsOfFields[] = {
     {"piece_nodes", "--piece-nodes"},
     {"region_nodes", "--region-nodes"},
     {"budget.cell_graphs", "--cell-graphs"},
+    {"budget.stale_graphs", "--stale-graphs"},
     {"alpha", "--alpha"},
     {"beta", "--beta"},
     {"streams_max", "--streams"},

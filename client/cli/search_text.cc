@@ -29,6 +29,8 @@ const char* ReasonText(v1::Result::StopReason reason) {
       return "the limit of graphs expanded in a round";
     case v1::Result::GRAPHS:
       return "the limit of graphs scored in a round";
+    case v1::Result::STALE:
+      return "in the last round graphs brought no smaller estimate for long";
     case v1::Result::GROUPS:
       return "nothing was left to try, but some groups were only estimated: their limit";
     case v1::Result::TIME:

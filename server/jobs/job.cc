@@ -49,6 +49,7 @@ Status CheckRanges(const v1::OptimizeRequest& p) {
   AG_TRY(CheckCount("budget.expansions", p.budget().expansions(), 100'000'000));
   AG_TRY(CheckCount("budget.graphs", p.budget().graphs(), 1'000'000'000));
   AG_TRY(CheckCount("budget.cell_graphs", p.budget().cell_graphs(), 1'000'000'000));
+  AG_TRY(CheckCount("budget.stale_graphs", p.budget().stale_graphs(), 1'000'000'000));
   AG_TRY(CheckCount("budget.candidates", p.budget().candidates(), 200));
   AG_TRY(CheckReal("budget.time_seconds", p.budget().time_seconds(), 7 * 86400));
   AG_TRY(CheckReal("alpha", p.alpha(), 100));
@@ -156,6 +157,10 @@ Status AcceptSearch(v1::OptimizeRequest* r) {
   if (r->search() != Request::OURS && r->budget().cell_graphs() > 0) {
     return Err(StatusCode::kInvalidArgument, "budget.cell_graphs: only our search has cells");
   }
+  if (is_paper && r->budget().stale_graphs() > 0) {
+    return Err(StatusCode::kInvalidArgument,
+               "budget.stale_graphs: the paper searches each region to its end");
+  }
   const SearchOptions defaults;
   v1::SearchBudget& budget = *r->mutable_budget();
   budget.set_rounds(Or(budget.rounds(), is_paper ? kPaperRoundsMax : defaults.limits.rounds_max));
@@ -164,6 +169,9 @@ Status AcceptSearch(v1::OptimizeRequest* r) {
   if (!budget.has_cell_graphs()) {
     const bool is_ours = r->search() == Request::OURS;
     budget.set_cell_graphs(is_ours ? defaults.limits.cell_graphs_max : 0);
+  }
+  if (!budget.has_stale_graphs()) {
+    budget.set_stale_graphs(is_paper ? 0 : defaults.limits.stale_graphs_max);
   }
   if (!is_paper) return OkStatus();
   r->set_piece_nodes(Or(r->piece_nodes(), defaults.partition.piece_nodes_max));

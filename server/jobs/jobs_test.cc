@@ -444,6 +444,7 @@ TEST(AcceptedRequest, TheMethodOfTheSearchDecidesItsParameters) {
   EXPECT_EQ(ours.search(), v1::OptimizeRequest::OURS);
   EXPECT_EQ(ours.budget().candidates(), 8);
   EXPECT_EQ(ours.budget().cell_graphs(), 3000);
+  EXPECT_EQ(ours.budget().stale_graphs(), 1000);
   EXPECT_EQ(ours.piece_nodes(), 0);
   request.set_search(v1::OptimizeRequest::PAPER);
   request.set_region_nodes(90);
@@ -451,6 +452,7 @@ TEST(AcceptedRequest, TheMethodOfTheSearchDecidesItsParameters) {
   EXPECT_EQ(paper.budget().candidates(), 20);
   EXPECT_GT(paper.budget().rounds(), 1000);
   EXPECT_EQ(paper.budget().cell_graphs(), 0);
+  EXPECT_EQ(paper.budget().stale_graphs(), 0);
   EXPECT_EQ(paper.piece_nodes(), 40);
   EXPECT_EQ(paper.region_nodes(), 90);
   request.mutable_budget()->set_cell_graphs(0);
@@ -468,6 +470,10 @@ TEST(AcceptedRequest, ParametersOfAnotherMethodAreRefused) {
   request.mutable_budget()->set_cell_graphs(1);
   EXPECT_EQ(ToString(AcceptedRequest(request).status()),
             "INVALID_ARGUMENT: budget.cell_graphs: only our search has cells");
+  request.mutable_budget()->set_cell_graphs(0);
+  request.mutable_budget()->set_stale_graphs(1);
+  EXPECT_EQ(ToString(AcceptedRequest(request).status()),
+            "INVALID_ARGUMENT: budget.stale_graphs: the paper searches each region to its end");
 }
 
 TEST(Jobs, SaysWhatToDoFirst) {

@@ -288,6 +288,7 @@ StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& 
   limits.rounds_max = asked.budget().rounds();
   limits.expansions_max = asked.budget().expansions();
   limits.graphs_max = asked.budget().graphs();
+  limits.stale_graphs_max = asked.budget().stale_graphs();
   limits.cell_graphs_max = asked.budget().cell_graphs();
   limits.candidates_max = asked.budget().candidates();
   limits.time_max = std::max(budget.search_end() - clock_.Now(), Nanos{0});

@@ -30,6 +30,8 @@ v1::Result::StopReason ToWire(StopReason reason) {
       return v1::Result::EXPANSIONS;
     case StopReason::kGraphs:
       return v1::Result::GRAPHS;
+    case StopReason::kStale:
+      return v1::Result::STALE;
     case StopReason::kGroups:
       return v1::Result::GROUPS;
     case StopReason::kTime:

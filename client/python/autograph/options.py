@@ -27,6 +27,7 @@ class Options(TypedDict, total=False):
         cold_cache: evict the device's caches before every run that is timed.
         nonfinite_strict: keep Inf and NaN exactly.
         rounds, expansions, graphs, candidates: what the search may spend, as counts.
+        stale_graphs: graphs in a row without a smaller estimate that end a round; 1000; 0: none do.
         cell_graphs: the same before the rounds, inside the parts that a model repeats; 0: not there.
         time_seconds: wall time of the search, a backstop.
         search: "ours", or for comparison "paper" (AutoGraph, AAAI 2023), "paper_without_dp" or
@@ -56,6 +57,7 @@ class Options(TypedDict, total=False):
     rounds: int
     expansions: int
     graphs: int
+    stale_graphs: int
     cell_graphs: int
     candidates: int
     time_seconds: float
@@ -118,7 +120,7 @@ def _set(request: Any, name: str, value: Any) -> None:
         request.disabled_rules.extend(_names(value))
     elif name in ("precision", "tolerance", "cold_cache", "nonfinite_strict"):
         setattr(request.policy, name, value)
-    elif name in ("rounds", "expansions", "graphs", "cell_graphs", "candidates", "time_seconds"):
+    elif name in request.budget.DESCRIPTOR.fields_by_name:
         setattr(request.budget, name, value)
     elif name in ("target", "onnxruntime", "search"):
         setattr(request, name, _enum(request.DESCRIPTOR.fields_by_name[name], value))

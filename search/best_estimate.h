@@ -1,0 +1,41 @@
+// The least estimate that one run of a strategy met, and how many graphs it has scored since.
+#pragma once
+
+#include <algorithm>
+
+#include "search/scored_graph.h"
+
+namespace ag {
+
+// Of graphs of fewer nodes, so many more may be scored without a gain: they are scored faster.
+inline constexpr int kStaleNodes = 500;
+
+class BestEstimate {
+ public:
+  // `setting` must outlive it.
+  explicit BestEstimate(const SearchSetting& setting)
+      : run_(setting.run), stale_max_(StaleMax(setting.request)) {}
+
+  // Counts graphs from here.
+  void Begin() { graphs_ = run_.counts.graphs; }
+  void Add(double ns) {
+    if (IsGain(ns, ns_)) Begin();
+    ns_ = std::min(ns_, ns);
+  }
+  double ns() const { return ns_; }
+  // Whether limits.stale_graphs_max graphs were scored without a gain.
+  bool IsStale() const { return stale_max_ > 0 && run_.counts.graphs - graphs_ >= stale_max_; }
+
+ private:
+  static int64_t StaleMax(const SearchRequest& request) {
+    const int64_t nodes = std::clamp(request.input.size(), 1, kStaleNodes);
+    return request.options.limits.stale_graphs_max * int64_t{kStaleNodes} / nodes;
+  }
+
+  const SearchRun& run_;
+  const int64_t stale_max_;
+  double ns_ = kNoTimeNs;
+  int graphs_ = 0;
+};
+
+}  // namespace ag
