@@ -157,7 +157,8 @@ class Ranking {
         run_(request_, RealClock()),
         times_(request_.spec, measurer_.ForGroups()),
         pairs_(request_.spec, measurer_, request_.options.limits.pairs_max),
-        setting_{request_, BuiltInRules(), times_, pairs_, run_} {
+        pool_(request_.threads),
+        setting_{request_, BuiltInRules(), times_, pairs_, run_, pool_} {
     request_.policy.precision = options.precision;
   }
 
@@ -351,6 +352,7 @@ class Ranking {
   SearchRun run_;
   LearnedTimes times_;
   PairTimes pairs_;
+  ThreadPool pool_;
   const SearchSetting setting_;
   PlanCandidate input_;
   double input_ns_ = 0;

@@ -1,7 +1,7 @@
 // What the search finds where nothing but the search decides: groups take the bare roofline of a
 // device spec, plans their simulated time, so a figure repeats exactly.
 //   build/search_gains [--spec FILE] [--precision P] [--search ours|paper|paper-without-dp]
-//     [--rounds N] [--graphs N] [--stale N] [--check FILE] [CASE...]
+//     [--rounds N] [--graphs N] [--stale N] [--threads N] [--check FILE] [CASE...]
 // (bench/h200-v1.spec of this folder, fp16; all cases: fire1, fire2 and models of the zoo)
 // Prints for each case the time of the input's plan and of the best plan, the longest path of the
 // best plan's groups, the least time that any schedule of them could take, and the counts.
@@ -31,6 +31,7 @@ struct Options {
   std::string search = "ours";
   int rounds = 0, graphs = 0;  // 0: the default.
   int stale = SearchLimits().stale_graphs_max;
+  int threads = 1;
   std::string check;
   std::vector<std::string> cases;
 };
@@ -90,6 +91,7 @@ StatusOr<double> Run(const std::string& name, const Options& options, const Devi
   request.rules = &BuiltInRules();
   request.spec = spec;
   request.policy.precision = options.precision;
+  request.threads = options.threads;
   SearchLimits& limits = request.options.limits;
   limits.time_max = Nanos::max();
   if (options.rounds > 0) limits.rounds_max = options.rounds;
@@ -167,6 +169,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "Measured rounds; 0: the default");
   app.add_option("--graphs", options.graphs, "Graphs scored per round; 0: the default");
   app.add_option("--stale", options.stale, "Graphs without a smaller estimate that end a round");
+  app.add_option("--threads", options.threads, "Threads that score graphs");
   app.add_option("--check", options.check, "File of figures that none may exceed by 1 %");
   app.add_option("CASE", options.cases, "fire1, fire2 and models of the zoo");
   if (const int code = ag::ParseCommandLine(app, argc, argv); code >= 0) return code;

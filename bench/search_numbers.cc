@@ -70,7 +70,8 @@ Status SearchRegion(const Graph& model, const Options& options, const DeviceSpec
   SearchRun run(request, RealClock());
   LearnedTimes times(request.spec, measurer.ForGroups());
   PairTimes pairs(request.spec, measurer, 0);
-  const SearchSetting setting{request, BuiltInRules(), times, pairs, run};
+  ThreadPool pool(request.threads);
+  const SearchSetting setting{request, BuiltInRules(), times, pairs, run, pool};
   const double begin = CpuSeconds();
   OneRule one_rule(setting.rules);
   const PartSearch found = SearchPart(setting, one_rule, {.backtracking_graphs = kRegionGraphs});

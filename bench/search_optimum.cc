@@ -10,6 +10,7 @@
 // simulated time is no more than that estimate. --check: a smaller share ends with 1.
 #include <cstdio>
 #include <deque>
+#include <numeric>
 
 #include "absl/container/flat_hash_set.h"
 #include "base/clock.h"
@@ -18,8 +19,7 @@
 #include "graph/text_form.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
-#include "search/derived_graphs.h"
-#include "search/scored_graph.h"
+#include "search/scored_children.h"
 #include "search/testing/fake_measurer.h"
 
 namespace ag {
@@ -62,23 +62,23 @@ Optimum Enumerate(const SearchRequest& request, const SearchSetting& setting,
     const State state = queue.front();
     if (state.rewrites >= options.rewrites) continue;
     const std::shared_ptr<const MatchSet> matches = graphs.Matches(state.graph);
-    ChildGraphs children = graphs.Children(state.graph);
-    for (const Site& site : matches->sites()) {
-      const Rewrite rewrite = matches->At(site);
-      StatusOr<ChildGraph> child = MakeNewChild(rewrite, &children, &seen);
-      if (!child.ok()) continue;
-      const double ns = EstimateNs(child->graph, setting);
-      const std::string path = state.path + " " + rewrite.rule->name;
+    std::vector<int> sites(matches->sites().size());
+    std::iota(sites.begin(), sites.end(), 0);
+    const auto stop = [&] { return static_cast<int>(seen.size()) > options.states; };
+    const auto visit = [&](int, ScoredChild child) {
+      const double ns = EstimateOf(child.scored);
+      const std::string path = state.path + " " + child.rewrite.rule->name;
       if (IsGain(ns, optimum.best_ns)) {
         optimum.best_ns = ns;
         optimum.path = path;
       }
-      if (static_cast<int>(seen.size()) > options.states) {
-        optimum.is_complete = false;
-        return optimum;
-      }
-      queue.push_back(
-          {graphs.Add(state.graph, rewrite, *std::move(child)), state.rewrites + 1, path});
+      queue.push_back({graphs.Add(state.graph, std::move(child.rewrite), std::move(child.child)),
+                       state.rewrites + 1, path});
+    };
+    VisitChildren({setting, graphs.Children(state.graph), *matches}, sites, &seen, stop, visit);
+    if (stop()) {
+      optimum.is_complete = false;
+      return optimum;
     }
   }
   optimum.states = static_cast<int>(seen.size());
@@ -105,7 +105,8 @@ Status RunOne(uint64_t seed, const Options& options, const DeviceSpec& spec, Cou
   LearnedTimes times(spec, measurer.ForGroups());
   PairTimes pairs(spec, measurer, 0);
   SearchRun run(request, RealClock());
-  const SearchSetting setting{request, rules, times, pairs, run};
+  ThreadPool pool(request.threads);
+  const SearchSetting setting{request, rules, times, pairs, run, pool};
   const Optimum optimum = Enumerate(request, setting, options);
   if (!optimum.is_complete) {
     ++counts->too_large;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "device/cpu/host.h"
+#include "base/thread.h"
 #include "device/cuda_module.h"
 
 namespace ag {
@@ -53,7 +53,7 @@ TEST(OpenDevice, SaysWhatIsWrong) {
   ASSERT_TRUE(WriteFileAtomically(bad, "name bad\nwheels 4\n").ok());
   ASSERT_TRUE(WriteFileAtomically(fault, BuiltIn("small") + "fault crash Nothing\n").ok());
   const std::string forms = ": expected one of cpu, cpu:<cores>, cuda:<ordinal>, sim:<spec>";
-  const int cores = cpu::UsableCores();
+  const int cores = UsableCores();
   const struct {
     std::string name, status;
   } kCases[] = {

@@ -230,36 +230,31 @@ bool Backtracking::IsNear(const Expanded& node, int i, const Site& site) const {
 
 void Backtracking::FollowAll(int parent, const std::vector<int>& sites) {
   const std::shared_ptr<const MatchSet> matches = Matches(expanded_[parent]);
-  ChildGraphs children = graphs_.Children(expanded_[parent].graph, NodesMax(setting_.request));
-  for (const int site : sites) {
-    if (GraphLimitReached() != StopReason::kNone) return;
-    Rewrite rewrite = matches->At(matches->sites()[site]);
-    StatusOr<ChildGraph> child = MakeNewChild(rewrite, &children, &seen_);
-    if (child.ok()) {
-      AddChild(parent, expanded_[parent].serials[site], std::move(rewrite), *std::move(child));
-    } else {
-      setting_.run.WarnOfRule(*rewrite.rule, child.status());
-    }
-  }
+  const ChildrenRequest request = {
+      setting_, graphs_.Children(expanded_[parent].graph, NodesMax(setting_.request)), *matches};
+  VisitChildren(
+      request, sites, &seen_, [this] { return GraphLimitReached() != StopReason::kNone; },
+      [&](int site, ScoredChild child) {
+        AddChild(parent, expanded_[parent].serials[site], std::move(child));
+      });
 }
 
-void Backtracking::AddChild(int parent, int64_t serial, Rewrite rewrite, ChildGraph child) {
+void Backtracking::AddChild(int parent, int64_t serial, ScoredChild child) {
   ++setting_.run.counts.graphs;
-  const StatusOr<ScoredGraph> scored = ScoreGraph(child.graph, setting_);
-  const bool has_estimate = scored.ok() && scored->failure.ok();
-  const double ns = has_estimate ? scored->estimate_ns : kNoTimeNs;
+  const double ns = EstimateOf(child.scored);
   if (expanded_[parent].estimate_ns < kNoTimeNs) {
     gain_ns_[serial] = ns - expanded_[parent].estimate_ns;
   }
-  if (!has_estimate || ns >= BoundNs()) {
+  if (ns >= BoundNs()) {
     ++setting_.run.counts.pruned;
     return;
   }
-  Entry entry{.parent = parent, .rewrite = rewrite, .serial = serial};
-  const Graph graph = child.graph;
-  const GraphKey key{ns, child.hash};
-  entry.graph = graphs_.Add(expanded_[parent].graph, std::move(rewrite), std::move(child));
-  if (IsMeasured(scored->timed)) {
+  Entry entry{.parent = parent, .rewrite = child.rewrite, .serial = serial};
+  const Graph graph = child.child.graph;
+  const GraphKey key{ns, child.child.hash};
+  entry.graph =
+      graphs_.Add(expanded_[parent].graph, std::move(child.rewrite), std::move(child.child));
+  if (IsMeasured(child.scored->timed)) {
     Settle(graph, key, entry);
   } else {
     entry.version = setting_.times.version();
@@ -277,15 +272,23 @@ void Backtracking::SettleFront() {
     const int settled_before = settled_;
     std::vector<std::pair<GraphKey, Entry>> estimated;
     const int64_t version = setting_.times.version();
+    const auto keeps_score = [&](const Entry& entry) {
+      return is_exhausted && entry.version == version && entry.turns < kCoverTurnsMax;
+    };
+    std::vector<Graph> graphs;
+    for (const auto& [key, entry] : front) {
+      if (!keeps_score(entry)) graphs.push_back(graphs_.Get(entry.graph));
+    }
+    const std::vector<StatusOr<ScoredGraph>> scores = ScoreGraphs(graphs, setting_);
+    size_t next = 0;
     for (auto& [key, entry] : front) {
-      if (is_exhausted && entry.version == version && entry.turns < kCoverTurnsMax) {
-        // It keeps its score.
+      if (keeps_score(entry)) {
         if (key.first < BoundNs()) estimated.emplace_back(key, entry);
         continue;
       }
-      const Graph graph = graphs_.Get(entry.graph);
-      const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting_);
-      if (!scored.ok() || !scored->failure.ok() || scored->estimate_ns >= BoundNs()) {
+      const Graph& graph = graphs[next];
+      const StatusOr<ScoredGraph>& scored = scores[next++];
+      if (EstimateOf(scored) >= BoundNs()) {
         ++setting_.run.counts.pruned;
         continue;
       }

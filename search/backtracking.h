@@ -27,6 +27,7 @@
 #include "search/best_estimate.h"
 #include "search/best_graphs.h"
 #include "search/derived_graphs.h"
+#include "search/scored_children.h"
 #include "search/scored_graph.h"
 
 namespace ag {
@@ -103,7 +104,7 @@ class Backtracking {
   void Expand(int id);
   void FollowAll(int parent, const std::vector<int>& sites);
   void FollowOthers(int parent);
-  void AddChild(int parent, int64_t serial, Rewrite rewrite, ChildGraph child);
+  void AddChild(int parent, int64_t serial, ScoredChild child);
   void SettleFront();
   void SettleEstimated(const std::vector<std::pair<GraphKey, Entry>>& estimated, bool wait);
   std::vector<std::pair<GraphKey, Entry>> TakeUnsettledFront();

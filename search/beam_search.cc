@@ -1,8 +1,10 @@
 #include "search/beam_search.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "search/backtracking.h"
+#include "search/scored_children.h"
 
 namespace ag {
 
@@ -79,16 +81,19 @@ bool BeamSearch::SettleFront(Level* level) {
     if (!it->second.is_settled) front.push_back(level->extract(it));
     it = next;
   }
-  for (Level::node_type& node : front) {
+  std::vector<Graph> graphs;
+  for (const Level::node_type& node : front) graphs.push_back(graphs_.Get(node.mapped().graph));
+  const std::vector<StatusOr<ScoredGraph>> scores = ScoreGraphs(graphs, setting_);
+  for (size_t i = 0; i < front.size(); ++i) {
+    Level::node_type& node = front[i];
     Entry& entry = node.mapped();
-    const Graph graph = graphs_.Get(entry.graph);
-    const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting_);
-    if (!scored.ok() || !scored->failure.ok()) continue;
+    const StatusOr<ScoredGraph>& scored = scores[i];
+    if (EstimateOf(scored) == kNoTimeNs) continue;
     entry.is_settled =
         IsMeasured(scored->timed) || entry.turns == kCoverTurnsMax || setting_.times.Exhausted();
     ++entry.turns;
     node.key().first = scored->estimate_ns;
-    if (!entry.is_settled) WantUnmeasured(graph, *scored, setting_);
+    if (!entry.is_settled) WantUnmeasured(graphs[i], *scored, setting_);
     level->insert(std::move(node));
   }
   setting_.times.MeasureWanted();
@@ -99,22 +104,20 @@ bool BeamSearch::SettleFront(Level* level) {
 void BeamSearch::Expand(DerivedGraphs::Id graph, const Place& place) {
   if (!MayExpand()) return;
   const std::shared_ptr<const MatchSet> matches = graphs_.Matches(graph);
-  ChildGraphs children = graphs_.Children(graph, Backtracking::NodesMax(setting_.request));
-  for (const Site& site : matches->sites()) {
-    if (!MayScore()) return;
-    Rewrite rewrite = matches->At(site);
-    StatusOr<ChildGraph> child = MakeNewChild(rewrite, &children, &seen_);
-    if (!child.ok()) {
-      setting_.run.WarnOfRule(*rewrite.rule, child.status());
-      continue;
-    }
-    ++setting_.run.counts.graphs;
-    const GraphKey key{EstimateNs(child->graph, setting_), child->hash};
-    if (key.first == kNoTimeNs) continue;
-    Entry entry{.parent = place, .rewrite = rewrite};
-    entry.graph = graphs_.Add(graph, std::move(rewrite), *std::move(child));
-    levels_[static_cast<size_t>(place.rewrites) + 1].emplace(key, std::move(entry));
-  }
+  const ChildrenRequest request = {
+      setting_, graphs_.Children(graph, Backtracking::NodesMax(setting_.request)), *matches};
+  std::vector<int> sites(matches->sites().size());
+  std::iota(sites.begin(), sites.end(), 0);
+  VisitChildren(
+      request, sites, &seen_, [this] { return !MayScore(); },
+      [&](int, ScoredChild child) {
+        ++setting_.run.counts.graphs;
+        const GraphKey key{EstimateOf(child.scored), child.child.hash};
+        if (key.first == kNoTimeNs) return;
+        Entry entry{.parent = place, .rewrite = child.rewrite};
+        entry.graph = graphs_.Add(graph, std::move(child.rewrite), std::move(child.child));
+        levels_[static_cast<size_t>(place.rewrites) + 1].emplace(key, std::move(entry));
+      });
 }
 
 }  // namespace ag

@@ -8,7 +8,7 @@
 namespace ag {
 
 // Of graphs of fewer nodes, so many more may be scored without a gain: they are scored faster.
-inline constexpr int kStaleNodes = 500;
+inline constexpr int kStaleNodes = 1000;
 
 class BestEstimate {
  public:

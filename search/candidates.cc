@@ -35,7 +35,7 @@ class StreamsTrials {
 
   void MakeAll() {
     plans_.resize(static_cast<size_t>(std::max(StreamsMax(setting_.request) - 1, 0)));
-    for (size_t i = 0; i < plans_.size(); ++i) Make(i);
+    setting_.pool.Each(static_cast<int>(plans_.size()), [this](int i, int) { Make(i); });
   }
 
   // Makes the plans on as many streams as `plan` was made for. REQUIRES: `plan` is in Ranked().

@@ -49,7 +49,8 @@ CellSearch::CellSearch(const SearchSetting& setting, RewriteTrail& trail, Region
     : whole_setting_(setting),
       request_(RequestForCells(setting.request, time_max)),
       run_(request_, setting.run.clock()),
-      setting_{request_, setting.rules, setting.times, setting.pairs, run_, setting.layout},
+      setting_{request_, setting.rules, setting.times, setting.pairs,
+               run_,     setting.pool,  setting.layout},
       trail_(trail),
       regions_(regions),
       one_rule_(setting.rules) {}

@@ -89,14 +89,4 @@ void DerivedGraphs::Hold(Id id, ChildGraph child) {
   }
 }
 
-StatusOr<ChildGraph> MakeNewChild(const Rewrite& rewrite, ChildGraphs* children,
-                                  absl::flat_hash_set<StructureHash>* seen) {
-  const auto known = [] { return Err(StatusCode::kAlreadyExists, "graph: seen before"); };
-  AG_LET(const StructureHash hash, children->Try(rewrite));
-  if (!seen->insert(hash).second) return known();
-  AG_LET(ChildGraph child, children->Make());
-  if (child.hash != hash && !seen->insert(child.hash).second) return known();
-  return child;
-}
-
 }  // namespace ag

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "rules/match/child_graphs.h"
 #include "rules/match/match_set.h"
 
@@ -72,11 +71,5 @@ class DerivedGraphs {
   int64_t nodes_held_ = 0;
   int made_again_ = 0;
 };
-
-// Returns the cleaned-up graph after `rewrite`, and adds its structure to `seen`. kAlreadyExists:
-// it was there. Mostly the hash tells this before the graph is made, so commuting rewrites cost
-// only a hash in all orders but the first. Other errors: those of ChildGraphs.
-StatusOr<ChildGraph> MakeNewChild(const Rewrite& rewrite, ChildGraphs* children,
-                                  absl::flat_hash_set<StructureHash>* seen);
 
 }  // namespace ag

@@ -31,7 +31,8 @@ std::vector<NodeId> NodesOf(const std::vector<Piece>& pieces, const Region& regi
 RegionSearch::RegionSearch(const SearchSetting& setting, RewriteTrail& trail)
     : whole_setting_(setting),
       request_(setting.request),
-      setting_{request_, setting.rules, setting.times, setting.pairs, setting.run, setting.layout},
+      setting_{request_,    setting.rules, setting.times, setting.pairs,
+               setting.run, setting.pool,  setting.layout},
       trail_(trail),
       one_rule_(setting.rules) {
   request_.options.limits.stale_graphs_max = 0;  // The paper searches each region to its end.

@@ -47,15 +47,27 @@ StatusOr<ScoredGraph> ScoreGraph(const Graph& graph, const SearchSetting& settin
   return scored;
 }
 
+std::vector<StatusOr<ScoredGraph>> ScoreGraphs(const std::vector<Graph>& graphs,
+                                               const SearchSetting& setting) {
+  std::vector<StatusOr<ScoredGraph>> scores(graphs.size(), ScoredGraph());
+  setting.pool.Each(static_cast<int>(graphs.size()), [&](int i, int) {
+    scores[static_cast<size_t>(i)] = ScoreGraph(graphs[static_cast<size_t>(i)], setting);
+  });
+  return scores;
+}
+
 void WantUnmeasured(const Graph& graph, const ScoredGraph& scored, const SearchSetting& setting) {
   for (const GroupProblem& problem : UnmeasuredOf(graph, setting.request.policy, scored.timed)) {
     setting.times.Want(problem);
   }
 }
 
-double EstimateNs(const Graph& graph, const SearchSetting& setting) {
-  const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting);
+double EstimateOf(const StatusOr<ScoredGraph>& scored) {
   return scored.ok() && scored->failure.ok() ? scored->estimate_ns : kNoTimeNs;
+}
+
+double EstimateNs(const Graph& graph, const SearchSetting& setting) {
+  return EstimateOf(ScoreGraph(graph, setting));
 }
 
 }  // namespace ag

@@ -1,11 +1,12 @@
 // A graph's groups with the estimate by which the search compares graphs. Plans are made from the
-// same times. One thread at a time.
+// same times. ScoreGraph and EstimateNs are thread-safe, the rest is not.
 #pragma once
 
 #include <limits>
 #include <optional>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/planner.h"
 #include "search/pair_times.h"
@@ -20,6 +21,7 @@ struct SearchSetting {
   LearnedTimes& times;
   PairTimes& pairs;
   SearchRun& run;
+  ThreadPool& pool;
   // The layout that contractions of every graph prefer; nothing: the cheapest by group times.
   std::optional<Layout> layout = std::nullopt;
 
@@ -52,9 +54,13 @@ struct ScoredGraph {
 // Returns the score of the best cover of `graph` by the times known now; measures nothing.
 // kUnimplemented: the device lacks an operator of the graph.
 StatusOr<ScoredGraph> ScoreGraph(const Graph& graph, const SearchSetting& setting);
+// The same of several graphs, by the threads of setting.pool.
+std::vector<StatusOr<ScoredGraph>> ScoreGraphs(const std::vector<Graph>& graphs,
+                                               const SearchSetting& setting);
 // Marks its groups whose time is an estimate for setting.times.MeasureWanted.
 void WantUnmeasured(const Graph& graph, const ScoredGraph& scored, const SearchSetting& setting);
-// Returns its estimate alone; kNoTimeNs: there is none.
+// Returns the estimate of a score, and of a graph; kNoTimeNs: there is none.
+double EstimateOf(const StatusOr<ScoredGraph>& scored);
 double EstimateNs(const Graph& graph, const SearchSetting& setting);
 
 }  // namespace ag

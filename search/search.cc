@@ -71,7 +71,8 @@ class PlanSearch {
                {.groups_max = request.options.limits.groups_max,
                 .stop = [this] { return run_.Over(); }}),
         pairs_(request.spec, measurer, request.options.limits.pairs_max),
-        setting_{request_, rules_, times_, pairs_, run_},
+        pool_(request.threads),
+        setting_{request_, rules_, times_, pairs_, run_, pool_},
         round_graphs_max_(request.options.limits.graphs_max) {}
 
   StatusOr<SearchResult> Run();
@@ -110,6 +111,7 @@ class PlanSearch {
   const RuleSet rules_;
   LearnedTimes times_;
   PairTimes pairs_;
+  ThreadPool pool_;
   SearchSetting setting_;
   int round_graphs_max_;  // Graphs scored per round: fewer where cells were known.
   RewriteTrail trail_;

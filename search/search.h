@@ -2,7 +2,8 @@
 // speedup. Each round takes the first graph, rewrites it by backtracking scored by estimate,
 // measures the best few results, and keeps those that are not slower than the best. It stops when
 // the queue is empty or a budget is spent. A pure library: it reaches devices only through a
-// Measurer, and time only through a Clock. FindPlan is one thread; several may run at once.
+// Measurer, and time only through a Clock. FindPlan calls its Measurer and its Clock from one
+// thread; several may run at once.
 #pragma once
 
 #include <functional>
@@ -63,8 +64,8 @@ struct SearchLimits {
   int expansions_max = 1000;  // Graphs expanded by backtracking, per round.
   int graphs_max = 5000;      // Graphs scored, per round.
   // A round also ends when so many graphs in a row brought no smaller estimate (more of an input
-  // of fewer than 500 nodes, search/best_estimate.h); 0: it does not.
-  int stale_graphs_max = 1000;
+  // of fewer than 1,000 nodes, search/best_estimate.h); 0: it does not.
+  int stale_graphs_max = 500;
   int detour_max = 4;      // Rewrites in a row without a gain.
   int candidates_max = 8;  // Whole graphs measured per round (the paper's top-K is 20).
   int groups_max = 1000;   // Distinct groups requested, per search.
@@ -145,6 +146,7 @@ struct SearchRequest {
   Environment environment;
   Policy policy;
   SearchOptions options;
+  int threads = 1;  // Threads that score graphs. The result does not depend on it.
   std::function<void(const SearchProgress&)> on_progress;  // May be null.
   std::function<bool()> cancelled;                         // May be null. Called often.
 };

@@ -394,7 +394,7 @@ TEST_F(SearchTest, EachCountLimitNamesTheStop) {
 
 TEST_F(SearchTest, TheStateSaysWhetherTheSearchRan) {
   for (const StopReason reason : {StopReason::kNone, StopReason::kRounds, StopReason::kExpansions,
-                                  StopReason::kGraphs, StopReason::kGroups}) {
+                                  StopReason::kGraphs, StopReason::kStale, StopReason::kGroups}) {
     EXPECT_EQ(SearchStateOf(reason, 1, 0), SearchState::kComplete);
   }
   for (const StopReason reason :
@@ -484,6 +484,28 @@ TEST_F(SearchTest, EqualSearchesGiveEqualBytes) {
   EXPECT_EQ(first->timing.verdict, Verdict::kFaster);
 }
 
+// Also where a limit ends a round inside a batch of graphs that several threads made.
+TEST_F(SearchTest, TheResultDoesNotDependOnTheNumberOfThreads) {
+  for (const SearchMethod method : {SearchMethod::kOurs, SearchMethod::kPaper}) {
+    SearchRequest request = Request(kSixProducts, kReassociate);
+    request.options.method = method;
+    request.options.partition = {.piece_nodes_max = 3, .region_nodes_max = 6};
+    for (const int graphs_max : {1, 2, 3, 5, 8, 13, 5000}) {
+      SCOPED_TRACE(graphs_max);
+      request.options.limits.graphs_max = graphs_max;
+      request.threads = 1;
+      const auto one = Find(request);
+      ASSERT_TRUE(one.ok()) << Message(one.status());
+      for (const int threads : {2, 3, 7}) {
+        request.threads = threads;
+        const auto several = Find(request);
+        ASSERT_TRUE(several.ok()) << Message(several.status());
+        EXPECT_EQ(Bytes(*one), Bytes(*several)) << threads;
+      }
+    }
+  }
+}
+
 // Replays searches that time stopped at many points.
 class ReplayTest : public SearchTest, public testing::WithParamInterface<SearchMethod> {};
 
@@ -498,9 +520,11 @@ TEST_P(ReplayTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
   for (const Nanos tick : {Nanos{1}, Nanos{20'000'000}}) {
     for (int64_t ticks = 1; ticks <= 1000; ticks += 1 + ticks / 30) {
       request.options.limits = {.candidates_max = 2, .time_max = ticks * tick};
+      request.threads = 1 + static_cast<int>(ticks % 3);
       TickingClock clock(tick);
       const auto timed = FindPlan(request, measurer_, clock);
       ASSERT_TRUE(timed.ok()) << Message(timed.status());
+      request.threads = 1;
       stopped += timed->stop_reason == StopReason::kTime;
       refined.insert(timed->plans_refined);
       request.options.limits = ReplayLimits(request.options.limits, *timed);

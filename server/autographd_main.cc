@@ -131,6 +131,8 @@ void AddTimes(CLI::App& app, Flags& flags) {
   add("--settle", flags.settle,
       "Seconds that a worker must stay before jobs are planned for its environment, while workers "
       "that have stayed serve the device in another");
+  add("--search-threads", flags.server.search_threads,
+      "Threads of a job that score graphs; 0: one per core, at most 8");
   add("--hang-time", flags.hang_time,
       "Seconds without progress after which the measurement of a group is given up, and work that "
       "sends no result goes to another worker");

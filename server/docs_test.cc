@@ -63,7 +63,7 @@ constexpr char kExample[] = R"pb(
       candidates: 8
       time_seconds: 600
       cell_graphs: 3000
-      stale_graphs: 1000
+      stale_graphs: 500
     }
     search: OURS
     alpha: 0.25

@@ -207,6 +207,7 @@ Status Server::Impl::StartJobs() {
   pipeline.blob_root = options_.data_dir + "/blobs";
   pipeline.hang_time_max = options_.hang_time_max;
   pipeline.more_rules = options_.more_rules;
+  pipeline.search_threads = options_.search_threads;
   JobProcessOptions processes = options_.processes;
   processes.pipeline = pipeline;
   processes.program = options_.program;

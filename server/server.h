@@ -47,6 +47,7 @@ struct ServerOptions {
   Nanos failure_expiry{std::chrono::hours(24)};
   Nanos hang_time_max{std::chrono::minutes(1)};    // As in PipelineOptions.
   Nanos offer_wait_max{std::chrono::minutes(15)};  // How long a resumed job waits for its device.
+  int search_threads = 0;                          // As in PipelineOptions.
   int runners = 4;
   int per_device = 1;
   int crashes_max = 5;  // As in JobsOptions, like the next.

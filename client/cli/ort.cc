@@ -5,10 +5,10 @@
 #include "base/file.h"
 #include "base/signals.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "client/cli/context.h"
 #include "client/cli/timing_text.h"
 #include "device/api/device_name.h"
-#include "device/cpu/host.h"
 #include "device/profile/profile.h"
 #include "runtime/timing/time_files.h"
 
@@ -65,7 +65,7 @@ StatusOr<OrtTimes> TimeInOrt(const OrtRequest& request) {
 int OrtThreads(const std::string& device) {
   const StatusOr<DeviceName> name = ParseDeviceName(device);
   const bool cores = name.ok() && name->kind == DeviceName::Kind::kCpu && name->cores > 0;
-  return cores ? name->cores : cpu::UsableCores();
+  return cores ? name->cores : UsableCores();
 }
 
 bool WantsOrt(const OrtFlags& flags, const std::string& device) {

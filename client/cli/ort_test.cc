@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "device/cpu/host.h"
+#include "base/thread.h"
 #include "runtime/timing/testing/testing.h"
 
 namespace ag {
@@ -101,8 +101,8 @@ TEST(Ort, WhoWantsTimes) {
     EXPECT_EQ(WantsOrt({.mode = c.mode}, c.device), c.wants) << c.mode << " " << c.device;
   }
   EXPECT_EQ(OrtThreads("cpu:3"), 3);
-  EXPECT_EQ(OrtThreads("cpu"), cpu::UsableCores());
-  EXPECT_EQ(OrtThreads("sim:small"), cpu::UsableCores());
+  EXPECT_EQ(OrtThreads("cpu"), UsableCores());
+  EXPECT_EQ(OrtThreads("sim:small"), UsableCores());
 }
 
 TEST(Ort, AbsenceIsOneLine) {

@@ -4,7 +4,7 @@
 #include <sched.h>
 
 #include "base/file.h"
-#include "device/cpu/host.h"
+#include "base/thread.h"
 
 namespace ag::cpu {
 namespace {

@@ -1,5 +1,6 @@
 #include "device/cpu/cpu_device.h"
 
+#include "base/thread.h"
 #include "device/cpu/aligned.h"
 #include "device/cpu/cache_eviction.h"
 #include "device/cpu/executable.h"
@@ -87,7 +88,7 @@ class CpuDevice : public Device {
 }  // namespace
 
 StatusOr<std::unique_ptr<Device>> OpenCpuDevice(const CpuOptions& options) {
-  const int usable = cpu::UsableCores();
+  const int usable = UsableCores();
   if (options.cores < 0 || options.cores > usable) {
     return Err(StatusCode::kInvalidArgument, "cpu: {} cores asked for, {} usable", options.cores,
                usable);

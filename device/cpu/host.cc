@@ -70,13 +70,6 @@ std::string CpuModel() {
 
 }  // namespace
 
-int UsableCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
-
 std::string InstructionSet() {
   const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
   if (isa >= dnnl::cpu_isa::avx512_core) return "avx512";

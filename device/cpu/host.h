@@ -8,9 +8,6 @@
 
 namespace ag::cpu {
 
-// Returns the number of cores that this process may run on.
-int UsableCores();
-
 // Returns "avx512", "avx2" or "sse41", by which oneDNN's and our loops are chosen.
 std::string InstructionSet();
 

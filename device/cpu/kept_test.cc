@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/thread.h"
 #include "device/cpu/cpu_device.h"
-#include "device/cpu/host.h"
 #include "device/cpu/kept_testing.h"
 #include "graph/reference/evaluate.h"
 #include "plan/equivalence.h"

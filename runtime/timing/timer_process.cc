@@ -12,8 +12,8 @@
 
 #include "base/frames.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "device/api/device_name.h"
-#include "device/cpu/host.h"
 #include "embedded/timing_scripts.h"
 #include "runtime/timing/file_timer.h"
 
@@ -50,7 +50,7 @@ int ThreadsBeside(const TimeFilesRequest& request) {
   if (request.threads > 0) return request.threads;
   const StatusOr<DeviceName> name = ParseDeviceName(request.device);
   const bool cores = name.ok() && name->kind == DeviceName::Kind::kCpu && name->cores > 0;
-  return cores ? name->cores : cpu::UsableCores();
+  return cores ? name->cores : UsableCores();
 }
 
 StatusOr<ChildProcess> SpawnOnnxRuntime(const TimeFilesRequest& request, const OrtFile& file) {

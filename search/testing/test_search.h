@@ -19,7 +19,8 @@ struct TestSearch {
         times(request.spec, measurer.ForGroups(),
               {.groups_max = request.options.limits.groups_max}),
         pairs(request.spec, measurer, request.options.limits.pairs_max),
-        setting{request, rules, times, pairs, run} {}
+        pool(request.threads),
+        setting{request, rules, times, pairs, run, pool} {}
 
   // Measures the input's groups and returns its estimate.
   double MeasureInput() {
@@ -33,6 +34,7 @@ struct TestSearch {
   SearchRun run;
   LearnedTimes times;
   PairTimes pairs;
+  ThreadPool pool;
   const SearchSetting setting;
 };
 

@@ -444,7 +444,7 @@ TEST(AcceptedRequest, TheMethodOfTheSearchDecidesItsParameters) {
   EXPECT_EQ(ours.search(), v1::OptimizeRequest::OURS);
   EXPECT_EQ(ours.budget().candidates(), 8);
   EXPECT_EQ(ours.budget().cell_graphs(), 3000);
-  EXPECT_EQ(ours.budget().stale_graphs(), 1000);
+  EXPECT_EQ(ours.budget().stale_graphs(), 500);
   EXPECT_EQ(ours.piece_nodes(), 0);
   request.set_search(v1::OptimizeRequest::PAPER);
   request.set_region_nodes(90);

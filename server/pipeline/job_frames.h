@@ -116,7 +116,7 @@ void Fields(auto& io, Is<PipelineOptions> auto& options) {
   auto& limits = options.limits;
   io(limits.model_bytes_max, limits.nodes_max, limits.tensor_bytes_max, limits.total_bytes_max,
      limits.rank_max, limits.subgraph_depth_max, options.sandbox.program, options.child.program,
-     options.blob_root, options.more_rules);
+     options.blob_root, options.more_rules, options.search_threads);
   io.Nested(options.sandbox.time_max, EncodeNanos, DecodeNanos);
   io.Nested(options.child.time_max, EncodeNanos, DecodeNanos);
   io.Nested(options.hang_time_max, EncodeNanos, DecodeNanos);

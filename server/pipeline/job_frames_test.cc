@@ -12,6 +12,7 @@ TEST(JobFrames, AJobComesAsItWasSent) {
   start.options.limits.nodes_max = 5;
   start.options.blob_root = "/blobs";
   start.options.more_rules = "a => b";
+  start.options.search_threads = 6;
   start.options.hang_time_max = Nanos{-3};
   start.options.child.time_max = Nanos{11};
   start.memory_bytes = uint64_t{1} << 40;
@@ -24,6 +25,7 @@ TEST(JobFrames, AJobComesAsItWasSent) {
   EXPECT_EQ(read->options.limits.nodes_max, 5);
   EXPECT_EQ(read->options.blob_root, "/blobs");
   EXPECT_EQ(read->options.more_rules, "a => b");
+  EXPECT_EQ(read->options.search_threads, 6);
   EXPECT_EQ(read->options.hang_time_max, Nanos{-3});
   EXPECT_EQ(read->options.child.time_max, Nanos{11});
   EXPECT_EQ(read->memory_bytes, uint64_t{1} << 40);

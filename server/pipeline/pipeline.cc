@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/measuring_lock.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/model_facts.h"
 #include "graph/onnx/operators/operators.h"
@@ -43,6 +44,9 @@ SearchMethod MethodOf(v1::OptimizeRequest::Search search) {
       return SearchMethod::kOurs;
   }
 }
+
+// Beyond these, threads that make graphs wait for memory.
+constexpr int kSearchThreadsMax = 8;
 
 // The time that the reference kernels take for an operation on two cores: 0.08 ns with AVX-512 on
 // an AMD EPYC, 0.24 on a Xeon whose host was busy (nasnet_a, 47.6 GFLOP).
@@ -279,6 +283,8 @@ StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& 
   request.spec = setting.spec;
   request.environment = setting.offer.environment;
   request.policy = setting.policy;
+  request.threads = options_.search_threads > 0 ? options_.search_threads
+                                                : std::min(UsableCores(), kSearchThreadsMax);
   request.options.method = MethodOf(asked.search());
   request.options.partition = {asked.piece_nodes(), asked.region_nodes()};
   request.options.alpha = asked.alpha();

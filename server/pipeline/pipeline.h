@@ -33,6 +33,8 @@ struct PipelineOptions {
   // have twice as long, checks on the reference kernels ten times as long.
   Nanos hang_time_max{std::chrono::minutes(1)};
   std::string more_rules;  // As BuiltInRulesAnd's.
+  // Threads of a job that score graphs; 0: one per core that it may run on, at most 8.
+  int search_threads = 0;
 };
 
 class Pipeline {

@@ -27,7 +27,7 @@ class Options(TypedDict, total=False):
         cold_cache: evict the device's caches before every run that is timed.
         nonfinite_strict: keep Inf and NaN exactly.
         rounds, expansions, graphs, candidates: what the search may spend, as counts.
-        stale_graphs: graphs in a row without a smaller estimate that end a round; 1000; 0: none do.
+        stale_graphs: graphs in a row without a smaller estimate that end a round; 500; 0: none do.
         cell_graphs: the same before the rounds, inside the parts that a model repeats; 0: not there.
         time_seconds: wall time of the search, a backstop.
         search: "ours", or for comparison "paper" (AutoGraph, AAAI 2023), "paper_without_dp" or
