@@ -57,8 +57,8 @@ void VisitChildren(const ChildrenRequest& request, std::span<const int> sites,
       if (!one.status.ok()) setting.run.WarnOfRule(*one.rewrite.rule, one.status);
       if (!one.child) continue;
       const bool is_new = one.child->hash == *one.hash || seen->insert(one.child->hash).second;
-      if (is_new)
-        visit(batch[i], {std::move(one.rewrite), *std::move(one.child), std::move(one.scored)});
+      if (!is_new) continue;
+      visit(batch[i], {std::move(one.rewrite), *std::move(one.child), std::move(one.scored)});
     }
   }
 }
