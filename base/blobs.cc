@@ -248,6 +248,18 @@ StatusOr<std::vector<BlobDir::Entry>> BlobDir::Entries() const {
   return entries;
 }
 
+bool BlobDir::IsAsBefore(const Entry& entry) const {
+  struct stat info {};
+  const bool is_there = ::stat(Find(root_, entry.digest).c_str(), &info) == 0;
+  return is_there && info.st_mtim.tv_sec == entry.used_unix_seconds;
+}
+
+StatusOr<bool> BlobDir::RemoveUnused(const Entry& entry) {
+  if (!IsAsBefore(entry)) return false;
+  AG_TRY(Remove(entry.digest));
+  return true;
+}
+
 void BlobDir::Touch(const Digest& digest) const {
   (void)::utimensat(AT_FDCWD, PathIn(root_, digest).c_str(), nullptr, 0);
 }

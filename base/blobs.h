@@ -63,6 +63,11 @@ class BlobDir {
     int64_t used_unix_seconds = 0;
   };
   StatusOr<std::vector<Entry>> Entries() const;  // Sorted by digest.
+  // Returns whether the blob was not used since the entry was read; false: it was, or has gone.
+  bool IsAsBefore(const Entry& entry) const;
+  // Removes it if so, and returns whether it did. Another process may count on a blob from the
+  // moment when it stored or touched it.
+  StatusOr<bool> RemoveUnused(const Entry& entry);
   // Notes that the blob is used now. Does nothing for a shared one, and where it cannot.
   void Touch(const Digest& digest) const;
 

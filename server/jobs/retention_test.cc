@@ -130,6 +130,22 @@ TEST(Retention, AUsedBlobIsYoung) {
   EXPECT_EQ(b.blobs->Entries()->at(0).bytes, 5);
 }
 
+// A job stores the weights of its model again while the old ones are removed one by one.
+TEST(Retention, ABlobThatIsUsedMeanwhileStays) {
+  RetentionBench b;
+  const std::string used = b.Blob("used", kNow - kDay), unused = b.Blob("unused", kNow - kDay);
+  const std::vector<BlobDir::Entry> entries = *b.blobs->Entries();
+  ASSERT_EQ(entries.size(), 2u);
+  ASSERT_TRUE(b.blobs->Put("used").ok());
+  for (const BlobDir::Entry& entry : entries) {
+    const bool is_used = entry.digest.Hex() == used;
+    EXPECT_EQ(b.blobs->IsAsBefore(entry), !is_used);
+    EXPECT_EQ(*b.blobs->RemoveUnused(entry), !is_used);
+    EXPECT_EQ(b.Has(entry.digest.Hex()), is_used);
+  }
+  EXPECT_FALSE(*b.blobs->RemoveUnused(entries[entries[0].digest.Hex() == used])) << "gone";
+}
+
 TEST(Retention, AModelGoesWithAllThatCameOfIt) {
   RetentionBench b;
   const Tenant alice = {.name = "alice", .sees_all = false};
