@@ -37,11 +37,12 @@ Status Fill(const SearchSetting& setting, const absl::flat_hash_set<StructureHas
 void VisitChildren(const ChildrenRequest& request, std::span<const int> sites,
                    absl::flat_hash_set<StructureHash>* seen, const std::function<bool()>& stop,
                    const std::function<void(int site, ScoredChild)>& visit) {
-  const auto& [setting, children, matches] = request;
+  const SearchSetting& setting = request.setting;
+  const MatchSet& matches = request.matches;
   ThreadPool& pool = setting.pool;
   const auto threads = static_cast<size_t>(pool.threads());
   const size_t batch_max = threads == 1 ? 1 : threads * kPerThread;
-  std::vector<ChildGraphs> makers(threads, children);
+  std::vector<ChildGraphs> makers(threads, request.children);
   while (!sites.empty() && !stop()) {
     const auto batch = sites.first(std::min(batch_max, sites.size()));
     sites = sites.subspan(batch.size());
