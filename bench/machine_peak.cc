@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "base/thread.h"
 #include "device/open_device.h"
 #include "plan/fusion/grouping.h"
 #include "rules/match/rule_clean_up.h"
@@ -146,7 +147,7 @@ Status PrintFloor(const std::string& model, double flops, double bytes) {
 }  // namespace ag
 
 int main(int argc, char** argv) {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int cores = UsableCores();
   const double flops = ag::PeakFlops(cores), bytes = ag::PeakBytes(cores);
   std::printf("peak: %d cores, %.0f GFLOP/s, %.1f GB/s\n", cores, flops / 1e9, bytes / 1e9);
   for (int i = 1; i < argc; ++i) {

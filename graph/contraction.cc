@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <vector>
+
+#include "base/thread_pool.h"
 
 namespace ag {
 namespace {
@@ -98,12 +99,9 @@ int UsefulThreads(int threads, int64_t products) {
 
 void ParallelFor(int threads, int64_t count, const std::function<void(int64_t, int64_t)>& work) {
   const int64_t parts = std::min<int64_t>(std::max(threads, 1), count);
-  std::vector<std::thread> others;
-  for (int64_t part = 1; part < parts; ++part) {
-    others.emplace_back(work, count * part / parts, count * (part + 1) / parts);
-  }
-  if (count > 0) work(0, count / parts);
-  for (std::thread& other : others) other.join();
+  ThreadPool(static_cast<int>(parts)).Each(static_cast<int>(parts), [&](int part, int) {
+    work(count * part / parts, count * (part + 1) / parts);
+  });
 }
 
 }  // namespace ag

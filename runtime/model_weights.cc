@@ -1,11 +1,12 @@
 #include "runtime/model_weights.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <functional>
 #include <new>
-#include <thread>
+
+#include "base/thread.h"
+#include "base/thread_pool.h"
 
 namespace ag {
 namespace {
@@ -29,22 +30,6 @@ Tensor Copy(const TensorType& type, std::string_view bytes) {
   std::shared_ptr<const void> owner(memory, [](void* p) { ::operator delete(p, kAlignment); });
   if (!bytes.empty()) std::memcpy(memory, bytes.data(), bytes.size());
   return Tensor::View(type, {static_cast<const char*>(memory), bytes.size()}, std::move(owner));
-}
-
-// Calls body(i) for i in [0, n) on several threads and joins them all.
-template <class Body>
-void ParallelEach(size_t n, const Body& body) {
-  constexpr size_t kThreadsMax = 8;  // Beyond this, memory bandwidth is the limit.
-  const size_t threads =
-      std::min({n, kThreadsMax, static_cast<size_t>(std::thread::hardware_concurrency())});
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i = next++; i < n; i = next++) body(i);
-  };
-  std::vector<std::thread> helpers;
-  for (size_t i = 1; i < threads; ++i) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
 }
 
 }  // namespace
@@ -71,7 +56,11 @@ Digest ModelWeights::DigestOf(std::string_view bytes) {
     std::sort(expected_.begin(), expected_.end(),
               [](std::string_view a, std::string_view b) { return a.size() > b.size(); });
     std::vector<Digest> digests(expected_.size());
-    ParallelEach(expected_.size(), [&](size_t i) { digests[i] = Sha256(expected_[i]); });
+    constexpr int kThreadsMax = 8;  // Beyond this, memory bandwidth is the limit.
+    const int count = static_cast<int>(expected_.size());
+    ThreadPool(std::min({count, kThreadsMax, UsableCores()})).Each(count, [&](int i, int) {
+      digests[i] = Sha256(expected_[i]);
+    });
     for (size_t i = 0; i < expected_.size(); ++i) {
       hashed_.emplace(KeyOf(expected_[i]), digests[i]);
     }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 
+#include "base/thread.h"
 #include "graph/reference/evaluate.h"
 #include "plan/equivalence.h"
 
@@ -17,8 +17,6 @@ constexpr double kSensitivityShare = 1.0 / 8;
 constexpr const char* kNotFinite = "the model's outputs are not finite on them";
 constexpr const char* kSensitive = "a rounding of the inputs moves the model's outputs as far";
 constexpr const char* kNoTime = "no time was left";
-
-int AllThreads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 bool IsFinite(const Tensor& tensor) {
   if (!IsFloat(tensor.type().dtype)) return true;
@@ -115,7 +113,7 @@ class Checker {
     };
     AG_LET(const std::vector<Tensor> expected,
            Evaluate(request_.graph, data, request_.weights,
-                    {.threads = AllThreads(), .on_node = tick}));
+                    {.threads = UsableCores(), .on_node = tick}));
     reference_takes_ = clock_.Now() - before;
     compared->reference_kernels = true;
     Take(Differences(expected, actual), compared);

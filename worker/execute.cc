@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <thread>
 #include <utility>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "device/api/lost_device.h"
 #include "device/profile/refine_kernels.h"
 #include "graph/reference/evaluate.h"
@@ -18,8 +18,6 @@ namespace {
 
 // The part of a set's time in which plans are made ready; the rest is for running them.
 constexpr double kReadyShare = 0.6;
-
-int Threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 // Runs a graph on the reference kernels.
 class OnReferenceKernels : public Executable {
@@ -34,7 +32,7 @@ class OnReferenceKernels : public Executable {
       return OkStatus();
     };
     AG_LET(std::vector<Tensor> results, Evaluate(graph_, {inputs.begin(), inputs.end()}, weights_,
-                                                 {.threads = Threads(), .on_node = tick}));
+                                                 {.threads = UsableCores(), .on_node = tick}));
     std::ranges::move(results, outputs.begin());
     return Nanos{0};
   }
@@ -154,7 +152,7 @@ Status Executor::CompareWithReference(const GroupProblem& problem, const Plan& p
   std::vector<Tensor> outputs = EmptyOutputs(problem.graph);
   AG_TRY(executable->Run(inputs, outputs));
   AG_LET(const std::vector<Tensor> expected,
-         Evaluate(problem.graph, inputs, weights, {.threads = Threads()}));
+         Evaluate(problem.graph, inputs, weights, {.threads = UsableCores()}));
   const double tolerance = KernelTolerance(CoarsestPrecision(problem.precision, problem.graph));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputError error = CompareTensors("output", expected[i], outputs[i]);

@@ -1,11 +1,11 @@
 // The verbs rules list and rules verify.
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/signals.h"
+#include "base/thread.h"
 #include "client/cli/verbs.h"
 #include "client/cli/verdict_cache.h"
 #include "rules/sets/built_in_rules.h"
@@ -147,8 +147,7 @@ StatusOr<int> RunRulesVerify(Context& context, const RulesFlags& flags) {
     }
   };
   print_known();
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int jobs = flags.jobs > 0 ? flags.jobs : cores;
+  const int jobs = flags.jobs > 0 ? flags.jobs : UsableCores();
   VerifyAll(work.open, options, jobs, [&](const Rule& rule, const VerifyReport& report) {
     printer.Add(rule, report, /*cached=*/false);
     cache.Add(rule, options, report);

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
-#include <thread>
 
 #include "base/file.h"
+#include "base/thread.h"
 #include "device/api/lost_device.h"
 #include "device/sim/recorded_times.h"
 #include "device/sim/traits.h"
@@ -128,7 +128,7 @@ class SimExecutable : public Executable {
   StatusOr<Nanos> Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
     AG_TRY(RunTypes(graph_).Check(inputs, outputs));
     AG_TRY(Fail());
-    const EvaluateOptions options{.threads = static_cast<int>(std::thread::hardware_concurrency())};
+    const EvaluateOptions options{.threads = UsableCores()};
     const std::vector<Tensor> given(inputs.begin(), inputs.end());
     AG_LET(const std::vector<Tensor> results, Evaluate(graph_, given, *weights_, options));
     for (size_t i = 0; i < results.size(); ++i) {
