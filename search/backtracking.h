@@ -89,6 +89,7 @@ class Backtracking {
   };
 
   StopReason GraphLimitReached();
+  StopReason TurnLimitReached();
   bool ExpansionLimitReached() const;
   bool HasLater() const;
   bool HasGain() const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "search/scored_graph.h"
 
@@ -14,7 +15,7 @@ class BestEstimate {
  public:
   // `setting` must outlive it.
   explicit BestEstimate(const SearchSetting& setting)
-      : run_(setting.run), stale_max_(StaleMax(setting.request)) {}
+      : run_(setting.run), stale_max_(StaleMax(setting)) {}
 
   // Counts graphs from here.
   void Begin() { graphs_ = run_.counts.graphs; }
@@ -23,17 +24,20 @@ class BestEstimate {
     ns_ = std::min(ns_, ns);
   }
   double ns() const { return ns_; }
-  // Whether limits.stale_graphs_max graphs were scored without a gain.
+  // Whether limits.stale_graphs_max graphs, or their share in this round, were scored without a
+  // gain.
   bool IsStale() const { return stale_max_ > 0 && run_.counts.graphs - graphs_ >= stale_max_; }
 
  private:
-  static int64_t StaleMax(const SearchRequest& request) {
-    const int64_t nodes = std::clamp(request.input.size(), 1, kStaleNodes);
-    return request.options.limits.stale_graphs_max * int64_t{kStaleNodes} / nodes;
+  static double StaleMax(const SearchSetting& setting) {
+    const SearchRequest& request = setting.request;
+    const double nodes = std::clamp(request.input.size(), 1, kStaleNodes);
+    const double graphs = request.options.limits.stale_graphs_max * (kStaleNodes / nodes);
+    return std::ceil(setting.run.round_share * graphs);
   }
 
   const SearchRun& run_;
-  const int64_t stale_max_;
+  const double stale_max_;
   double ns_ = kNoTimeNs;
   int graphs_ = 0;
 };

@@ -33,8 +33,8 @@ constexpr double kInputPlanEnd = 0.5;
 
 // The fraction of the remaining time that the search inside cells may take.
 constexpr double kCellsShare = 0.3;
-// The graphs of a round, as a fraction of limits.graphs_max, where all operators are in cells that
-// were known: what is to be found inside them is there, what remains is between them.
+// SearchRun::round_share where all operators are in cells that were known: what is to be found
+// inside them is there, what remains is between them.
 constexpr double kKnownRoundShare = 0.1;
 // A round keeps up to this fraction of the remaining time for timing its plans.
 constexpr double kPlansShare = 0.5;
@@ -72,8 +72,7 @@ class PlanSearch {
                 .stop = [this] { return run_.Over(); }}),
         pairs_(request.spec, measurer, request.options.limits.pairs_max),
         pool_(request.threads),
-        setting_{request_, rules_, times_, pairs_, run_, pool_},
-        round_graphs_max_(request.options.limits.graphs_max) {}
+        setting_{request_, rules_, times_, pairs_, run_, pool_} {}
 
   StatusOr<SearchResult> Run();
 
@@ -113,7 +112,6 @@ class PlanSearch {
   PairTimes pairs_;
   ThreadPool pool_;
   SearchSetting setting_;
-  int round_graphs_max_;  // Graphs scored per round: fewer where cells were known.
   RewriteTrail trail_;
 
   PlanCandidate input_;
@@ -337,8 +335,7 @@ void PlanSearch::SearchCells() {
   measurer_.EndBy(run_.Now() + time);
   const std::optional<RankedGraph> found = cells.Run();
   region_uses_ = cells.TakeUses();
-  const double graphs_share = std::max(1 - KnownShare(region_uses_), kKnownRoundShare);
-  round_graphs_max_ = static_cast<int>(std::ceil(graphs_share * limits.graphs_max));
+  run_.round_share = std::max(1 - KnownShare(region_uses_), kKnownRoundShare);
   cell_groups_ = times_.asked() - asked;
   times_.BeginStage();
   measurer_.EndBy(run_.search_end());
@@ -403,7 +400,8 @@ void PlanSearch::SearchFrom(const RankedGraph& root) {
 
 // Returns the best graphs that the method's strategies find, the best first.
 std::vector<RankedGraph> PlanSearch::RewritesOf(const RankedGraph& root) {
-  const int end = run_.counts.graphs + round_graphs_max_;
+  const int graphs_max = request_.options.limits.graphs_max;
+  const int end = run_.counts.graphs + static_cast<int>(std::ceil(run_.round_share * graphs_max));
   std::vector<RankedGraph> graphs;
   const auto search = [&](auto strategy, const auto& from) {
     graphs =

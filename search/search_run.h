@@ -63,6 +63,9 @@ class SearchRun {
 
   SearchCounts counts;
   SearchLog log;
+  // The part of a round's graphs, and of those without a gain, that is scored: less where what is
+  // to be found in cells was known.
+  double round_share = 1;
 
  private:
   const SearchRequest& request_;

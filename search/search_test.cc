@@ -405,6 +405,23 @@ TEST_F(SearchTest, TheStateSaysWhetherTheSearchRan) {
   }
 }
 
+// 40 graphs in one expansion, and 1,000 / 41 nodes x 1 without a gain end a round. The beam does
+// not follow, which would score the other pairs.
+TEST_F(SearchTest, ARoundWithoutGainsEndsItAndIsNamed) {
+  std::string chain = "x";
+  for (int i = 0; i < 40; ++i) chain = fmt::format("tanh({})", chain);
+  SearchRequest request = Request(fmt::format("input x f32[64,64]\noutput \"y\" = {}\n", chain),
+                                  "to-pair [exact]: tanh(x) => neg(neg(x))\n");
+  request.options.beta = 100;
+  measurer_.group_ns = [](const GroupProblem&) { return 1'000; };
+  request.options.limits = {.rounds_max = 9, .stale_graphs_max = 1, .candidates_max = 0};
+  request.options.limits.cell_graphs_max = 0;
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  EXPECT_EQ(result->stop_reason, StopReason::kStale);
+  EXPECT_EQ(result->graphs, 40);
+}
+
 // The time ends when the first round begins, or during its first graph.
 TEST_F(SearchTest, ARoundThatExpandedNothingIsNone) {
   SearchRequest request = Request(kSixProducts, kReassociate);
