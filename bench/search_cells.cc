@@ -94,9 +94,7 @@ StatusOr<Searched> Search(const std::string& name, const Options& options, const
   request.environment = "spec=" + spec.name;
   request.policy.precision = options.precision;
   request.options.limits.time_max = Nanos::max();
-  FakeMeasurer measurer(spec);
-  measurer.group_ns = [&spec](const GroupProblem& problem) { return RooflineNs(problem, spec); };
-  measurer.keeps_calls = false;
+  FakeMeasurer measurer = FakeMeasurer::OnRoofline(spec);
   const double begin = CpuSeconds();
   AG_LET(SearchResult result, FindPlan(request, measurer, RealClock(), regions));
   const double seconds = CpuSeconds() - begin;

@@ -44,7 +44,7 @@ struct Found {
 class Model {
  public:
   Model(const Options& options, const DeviceSpec& spec, std::string name, Graph input)
-      : name_(std::move(name)), spec_(spec) {
+      : name_(std::move(name)) {
     request_.input = std::move(input);
     request_.spec = spec;
     request_.policy.precision = options.precision;
@@ -57,9 +57,7 @@ class Model {
   StatusOr<Found> Find(const RuleSet& rules, const SearchOptions& options) {
     request_.rules = &rules;
     request_.options = options;
-    FakeMeasurer measurer(spec_);
-    measurer.group_ns = [this](const GroupProblem& problem) { return RooflineNs(problem, spec_); };
-    measurer.keeps_calls = false;
+    FakeMeasurer measurer = FakeMeasurer::OnRoofline(request_.spec);
     Found found;
     AG_LET(found.result, FindPlan(request_, measurer, RealClock()));
     found.us = measurer.SimulatedNs(found.result) / 1e3;
@@ -68,7 +66,6 @@ class Model {
 
  private:
   const std::string name_;
-  const DeviceSpec& spec_;
   SearchRequest request_;
 };
 

@@ -103,9 +103,7 @@ StatusOr<double> Run(const std::string& name, const Options& options, const Devi
     if (options.rounds == 0) limits.rounds_max = 1'000'000;
     limits.candidates_max = 20;
   }
-  FakeMeasurer measurer(spec);
-  measurer.group_ns = [&spec](const GroupProblem& problem) { return RooflineNs(problem, spec); };
-  measurer.keeps_calls = false;
+  FakeMeasurer measurer = FakeMeasurer::OnRoofline(spec);
   const Nanos begin = RealClock().Now();
   AG_LET(const SearchResult result, FindPlan(request, measurer, RealClock()));
   const double seconds = static_cast<double>((RealClock().Now() - begin).count()) / 1e9;

@@ -17,7 +17,7 @@
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "search/part_search.h"
-#include "search/testing/fake_measurer.h"
+#include "search/testing/test_search.h"
 #include "zoo/pieces.h"
 #include "zoo/zoo.h"
 
@@ -67,21 +67,19 @@ Status SearchRegion(const Graph& model, const Options& options, const DeviceSpec
   limits.expansions_max = limits.groups_max = kRegionGraphs;
   FakeMeasurer measurer(spec);
   measurer.keeps_calls = false;
-  SearchRun run(request, RealClock());
-  LearnedTimes times(request.spec, measurer.ForGroups());
-  PairTimes pairs(request.spec, measurer, 0);
-  ThreadPool pool(request.threads);
-  const SearchSetting setting{request, BuiltInRules(), times, pairs, run, pool};
+  const TestSearch search(request, BuiltInRules(), measurer, RealClock());
   const double begin = CpuSeconds();
-  OneRule one_rule(setting.rules);
-  const PartSearch found = SearchPart(setting, one_rule, {.backtracking_graphs = kRegionGraphs});
+  OneRule one_rule(BuiltInRules());
+  const PartSearch found =
+      SearchPart(search.setting, one_rule, {.backtracking_graphs = kRegionGraphs});
   const double seconds = CpuSeconds() - begin;
   const double best_ns = found.results.empty() ? found.estimate_ns : found.results[0].estimate_ns;
   std::printf(
       "  region %3d operators %4d nodes  %5d graphs  %4d expansions  %6.2f s  "
       "%6.0f graphs/s  %.3fx\n",
-      Operators(request.input), request.input.size(), run.counts.graphs, run.counts.expansions,
-      seconds, run.counts.graphs / seconds, found.estimate_ns / best_ns);
+      Operators(request.input), request.input.size(), search.run.counts.graphs,
+      search.run.counts.expansions, seconds, search.run.counts.graphs / seconds,
+      found.estimate_ns / best_ns);
   return OkStatus();
 }
 

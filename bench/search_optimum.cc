@@ -20,7 +20,7 @@
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "search/scored_children.h"
-#include "search/testing/fake_measurer.h"
+#include "search/testing/test_search.h"
 
 namespace ag {
 namespace {
@@ -98,15 +98,10 @@ Status RunOne(uint64_t seed, const Options& options, const DeviceSpec& spec, Cou
   request.spec = spec;
   request.policy.precision = "fp16";
   request.options.limits.time_max = Nanos::max();
-  FakeMeasurer measurer(spec);
-  measurer.group_ns = [&spec](const GroupProblem& problem) { return RooflineNs(problem, spec); };
-  measurer.keeps_calls = false;
+  FakeMeasurer measurer = FakeMeasurer::OnRoofline(spec);
   const RuleSet rules = BuiltInRules().Without({}, request.policy.nonfinite_strict);
-  LearnedTimes times(spec, measurer.ForGroups());
-  PairTimes pairs(spec, measurer, 0);
-  SearchRun run(request, RealClock());
-  ThreadPool pool(request.threads);
-  const SearchSetting setting{request, rules, times, pairs, run, pool};
+  const TestSearch search(request, rules, measurer, RealClock());
+  const SearchSetting& setting = search.setting;
   const Optimum optimum = Enumerate(request, setting, options);
   if (!optimum.is_complete) {
     ++counts->too_large;

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "search/testing/test_search.h"
+#include "search/testing/strategy_test.h"
 #include "search/testing/testing.h"
 
 namespace ag {

@@ -4,7 +4,7 @@
 
 #include "rules/match/rule_clean_up.h"
 #include "search/rewrite_walk.h"
-#include "search/testing/test_search.h"
+#include "search/testing/strategy_test.h"
 #include "search/testing/testing.h"
 
 namespace ag {

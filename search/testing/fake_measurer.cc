@@ -59,6 +59,13 @@ RuleSet TestRules(std::string_view text) {
   return *std::move(rules);
 }
 
+FakeMeasurer FakeMeasurer::OnRoofline(const DeviceSpec& spec) {
+  FakeMeasurer measurer(spec);
+  measurer.group_ns = [spec](const GroupProblem& problem) { return RooflineNs(problem, spec); };
+  measurer.keeps_calls = false;
+  return measurer;
+}
+
 double FakeMeasurer::HashedNs(const GroupProblem& problem) const {
   const Digest digest = Sha256(EncodeGroupProblem(problem));
   return RooflineNs(problem, spec_) * (1 + digest.bytes[0] / 512.0);

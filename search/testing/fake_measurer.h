@@ -22,6 +22,8 @@ RuleSet TestRules(std::string_view text);
 class FakeMeasurer : public Measurer {
  public:
   explicit FakeMeasurer(DeviceSpec spec) : spec_(std::move(spec)) {}
+  // Returns one for a bench: groups take their bare roofline, and no calls are kept.
+  static FakeMeasurer OnRoofline(const DeviceSpec& spec);
 
   std::vector<StatusOr<Measurement>> MeasureGroups(
       const std::vector<GroupProblem>& problems) override;
