@@ -10,7 +10,6 @@
 // simulated time is no more than that estimate. --check: a smaller share ends with 1.
 #include <cstdio>
 #include <deque>
-#include <numeric>
 
 #include "absl/container/flat_hash_set.h"
 #include "base/clock.h"
@@ -62,8 +61,6 @@ Optimum Enumerate(const SearchRequest& request, const SearchSetting& setting,
     const State state = queue.front();
     if (state.rewrites >= options.rewrites) continue;
     const std::shared_ptr<const MatchSet> matches = graphs.Matches(state.graph);
-    std::vector<int> sites(matches->sites().size());
-    std::iota(sites.begin(), sites.end(), 0);
     const auto stop = [&] { return static_cast<int>(seen.size()) > options.states; };
     const auto visit = [&](int, ScoredChild child) {
       const double ns = EstimateOf(child.scored);
@@ -75,7 +72,8 @@ Optimum Enumerate(const SearchRequest& request, const SearchSetting& setting,
       queue.push_back({graphs.Add(state.graph, std::move(child.rewrite), std::move(child.child)),
                        state.rewrites + 1, path});
     };
-    VisitChildren({setting, graphs.Children(state.graph), *matches}, sites, &seen, stop, visit);
+    VisitChildren({setting, graphs.Children(state.graph), *matches}, AllSites(*matches), &seen,
+                  stop, visit);
     if (stop()) {
       optimum.is_complete = false;
       return optimum;

@@ -50,7 +50,8 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
     const bool has_near = !queue_.empty() && queue_.begin()->first.first < BoundNs();
     const bool is_near = has_near && (GraphsWithoutGain() < kPatience || !HasGain());
     const bool is_done = !is_near && !HasLater();
-    const StopReason reason = is_done ? setting_.run.OverReason() : TurnLimitReached();
+    const StopReason reason =
+        is_done ? setting_.run.OverReason() : least_.OrStale(GraphLimitReached());
     if (reason != StopReason::kNone) stop_ = reason;
     if (is_done || reason != StopReason::kNone) break;
     if (!is_near) {
@@ -78,12 +79,6 @@ StopReason Backtracking::GraphLimitReached() {
   const bool reached =
       Reached(setting_.run.counts.graphs, begin_.graphs, graphs_max_, limits_.graphs_total_max);
   return reached ? StopReason::kGraphs : StopReason::kNone;
-}
-
-StopReason Backtracking::TurnLimitReached() {
-  const StopReason reason = GraphLimitReached();
-  const bool is_stale = reason == StopReason::kNone && least_.IsStale();
-  return is_stale ? StopReason::kStale : reason;
 }
 
 bool Backtracking::ExpansionLimitReached() const {

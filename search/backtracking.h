@@ -89,7 +89,6 @@ class Backtracking {
   };
 
   StopReason GraphLimitReached();
-  StopReason TurnLimitReached();
   bool ExpansionLimitReached() const;
   bool HasLater() const;
   bool HasGain() const;

@@ -1,7 +1,6 @@
 #include "search/beam_search.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "search/backtracking.h"
 #include "search/scored_children.h"
@@ -29,8 +28,7 @@ std::vector<RankedGraph> BeamSearch::Run(const std::vector<RankedGraph>& roots,
     Expand(graphs_.AddRoot(root.graph), {.estimate_ns = root.estimate_ns, .step = root.step});
   }
   while (MayExpand() && Pass()) continue;
-  stop_ = LimitReached();
-  if (stop_ == StopReason::kNone && least_.IsStale()) stop_ = StopReason::kStale;
+  stop_ = least_.OrStale(LimitReached());
   return best_.Take(setting_.rules);
 }
 
@@ -106,10 +104,8 @@ void BeamSearch::Expand(DerivedGraphs::Id graph, const Place& place) {
   const std::shared_ptr<const MatchSet> matches = graphs_.Matches(graph);
   const ChildrenRequest request = {
       setting_, graphs_.Children(graph, Backtracking::NodesMax(setting_.request)), *matches};
-  std::vector<int> sites(matches->sites().size());
-  std::iota(sites.begin(), sites.end(), 0);
   VisitChildren(
-      request, sites, &seen_, [this] { return !MayScore(); },
+      request, AllSites(*matches), &seen_, [this] { return !MayScore(); },
       [&](int, ScoredChild child) {
         ++setting_.run.counts.graphs;
         const GraphKey key{EstimateOf(child.scored), child.child.hash};

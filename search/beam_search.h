@@ -55,7 +55,7 @@ class BeamSearch {
 
   StopReason LimitReached() const;
   bool MayScore() const { return LimitReached() == StopReason::kNone; }
-  bool MayExpand() const { return MayScore() && !least_.IsStale(); }
+  bool MayExpand() const { return least_.OrStale(LimitReached()) == StopReason::kNone; }
   bool Pass();
   bool SettleFront(Level* level);
   void Expand(DerivedGraphs::Id graph, const Place& place);

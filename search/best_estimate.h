@@ -24,9 +24,12 @@ class BestEstimate {
     ns_ = std::min(ns_, ns);
   }
   double ns() const { return ns_; }
-  // Whether limits.stale_graphs_max graphs, or their share in this round, were scored without a
-  // gain.
-  bool IsStale() const { return stale_max_ > 0 && run_.counts.graphs - graphs_ >= stale_max_; }
+  // Returns `reason` where there is one, and kStale after limits.stale_graphs_max graphs, or their
+  // share in this round, without a gain.
+  StopReason OrStale(StopReason reason) const {
+    const bool is_stale = stale_max_ > 0 && run_.counts.graphs - graphs_ >= stale_max_;
+    return reason == StopReason::kNone && is_stale ? StopReason::kStale : reason;
+  }
 
  private:
   static double StaleMax(const SearchSetting& setting) {

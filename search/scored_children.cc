@@ -1,6 +1,7 @@
 #include "search/scored_children.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 namespace ag {
@@ -33,6 +34,12 @@ Status Fill(const SearchSetting& setting, const absl::flat_hash_set<StructureHas
 }
 
 }  // namespace
+
+std::vector<int> AllSites(const MatchSet& matches) {
+  std::vector<int> sites(matches.sites().size());
+  std::iota(sites.begin(), sites.end(), 0);
+  return sites;
+}
 
 void VisitChildren(const ChildrenRequest& request, std::span<const int> sites,
                    absl::flat_hash_set<StructureHash>* seen, const std::function<bool()>& stop,

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "search/derived_graphs.h"
@@ -25,6 +26,9 @@ struct ChildrenRequest {
   ChildGraphs children;     // Of the parent.
   const MatchSet& matches;  // The parent's.
 };
+
+// Returns the positions of all sites.
+std::vector<int> AllSites(const MatchSet& matches);
 
 // Makes the children of the sites, positions in matches.sites(), and calls `visit` with each whose
 // structure is not in `seen`, in the order of the sites, until `stop` is true before one. Adds the
