@@ -147,7 +147,7 @@ Status PrintFloor(const std::string& model, double flops, double bytes) {
 }  // namespace ag
 
 int main(int argc, char** argv) {
-  const int cores = UsableCores();
+  const int cores = ag::UsableCores();
   const double flops = ag::PeakFlops(cores), bytes = ag::PeakBytes(cores);
   std::printf("peak: %d cores, %.0f GFLOP/s, %.1f GB/s\n", cores, flops / 1e9, bytes / 1e9);
   for (int i = 1; i < argc; ++i) {
