@@ -35,9 +35,11 @@ function(ag_unity target)
 endfunction()
 
 # ag_compile_fast(TARGET): less optimization for what does not run often: a quarter less time of the
-# compiler (bench/results/2026-11-25-build-time.md). What the target links is as it is.
+# compiler (bench/results/2026-11-25-build-time.md). What the target links is as it is. With -O1 GCC
+# inlines too little to know what is initialized.
 function(ag_compile_fast target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+  target_compile_options(${target} PRIVATE
+                         "$<$<CONFIG:RelWithDebInfo>:-O1;-Wno-maybe-uninitialized>")
 endfunction()
 
 # ag_arrows(PATH [ROOMS path...] [TESTS path...]): the rooms that the sources of a room, or the one
@@ -54,13 +56,14 @@ function(ag_write_arrows)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/rooms.txt CONTENT "${arrows}" @ONLY)
 endfunction()
 
-# ag_room(PATH [ROOMS path...] [TESTS path...] [LIBS target...])
+# ag_room(PATH [COLD] [ROOMS path...] [TESTS path...] [LIBS target...])
 # A room is one folder. Its *.cc files (without *_test.cc and *_main.cc) become the static library
 # ag_<path>, its *_test.cc files one test program <path>_test (slashes become underscores), and
 # testing.h style helpers live in the library under test. A room with no source yet is an interface.
-# ROOMS names every room that the sources include, TESTS what the tests include besides.
+# ROOMS names every room that the sources include, TESTS what the tests include besides. COLD: the
+# time of its own code does not matter (ag_compile_fast).
 function(ag_room path)
-  cmake_parse_arguments(ARG "" "" "ROOMS;TESTS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "ROOMS;TESTS;LIBS" ${ARGN})
   ag_arrows(${path} ROOMS ${ARG_ROOMS} TESTS ${ARG_TESTS})
   string(REPLACE "/" "_" name ${path})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${path}/*.cc)
@@ -76,7 +79,7 @@ function(ag_room path)
     add_library(ag_${name} STATIC ${sources})
     target_include_directories(ag_${name} PUBLIC ${CMAKE_SOURCE_DIR})
     target_link_libraries(ag_${name} PUBLIC ${links})
-    if(path MATCHES "/testing$")
+    if(ARG_COLD OR path MATCHES "/testing$")
       ag_compile_fast(ag_${name})
     endif()
     ag_unity(ag_${name})
@@ -133,6 +136,7 @@ function(ag_proto path)
   target_include_directories(ag_${path} SYSTEM PUBLIC ${out})
   target_include_directories(ag_${path} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(ag_${path} PUBLIC protobuf::libprotobuf gRPC::grpc++)
+  ag_compile_fast(ag_${path})
   ag_unity(ag_${path})
 endfunction()
 
@@ -144,6 +148,7 @@ function(ag_bench name main)
   endif()
   ag_arrows(${main} ROOMS ${ARGN})
   add_executable(${name} ${main})
+  ag_compile_fast(${name})  # Its main file alone.
   foreach(room ${ARGN})
     string(REPLACE "/" "_" room ${room})
     target_link_libraries(${name} PRIVATE ag_${room})
@@ -152,7 +157,6 @@ endfunction()
 function(ag_program name main)
   ag_bench(${name} ${main} ${ARGN})
   if(TARGET ${name})
-    ag_compile_fast(${name})  # Its main file alone.
     install(TARGETS ${name} RUNTIME DESTINATION bin)
   endif()
 endfunction()
