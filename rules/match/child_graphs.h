@@ -1,7 +1,6 @@
 // The cleaned-up graphs that single rewrites make of one graph. The hash of a child is known before
 // it is made, so a child that was seen before costs little. Only the surroundings of the change are
 // cleaned up. One thread at a time.
-// cleaned up.
 #pragma once
 
 #include <vector>
