@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "absl/container/flat_hash_set.h"
 #include "base/reason.h"
 #include "base/text.h"
 
@@ -40,43 +41,93 @@ std::vector<DeviceOffer> SettledOffers(std::vector<DeviceOffer> offers) {
 Dispatcher::Dispatcher(uint64_t epoch, const PoolOptions& options, Clock& clock)
     : epoch_(epoch), clock_(clock), pool_(epoch, options) {}
 
+// The parts are made without the lock: they may be large.
+std::vector<Dispatcher::Part> Dispatcher::Submit(ItemRequest request) {
+  int idle = 0;
+  {
+    MutexLock lock(mutex_);
+    pool_.Tick(clock_.Now());
+    idle = pool_.Idle(request.device, request.environment);
+  }
+  std::vector<std::vector<int>> shares = PartsOf(*request.work, std::max(1, idle));
+  std::vector<ItemRequest> requests(shares.size(), request);
+  if (shares.size() > 1) {
+    for (size_t i = 0; i < shares.size(); ++i) {
+      requests[i].work = std::make_shared<const v1::WorkItem>(Subset(*request.work, shares[i]));
+    }
+  }
+  std::vector<Part> parts;
+  absl::flat_hash_set<int> told;
+  MutexLock lock(mutex_);
+  for (size_t i = 0; i < shares.size(); ++i) {
+    for (int& entry : shares[i]) {
+      if (!told.insert(entry).second) entry = -1;
+    }
+    const uint64_t item = pool_.Submit(clock_.Now(), std::move(requests[i]));
+    parts.push_back({item, std::move(shares[i])});
+  }
+  changed_.NotifyAll();
+  return parts;
+}
+
+// Nothing while a part is worked on.
+std::string Dispatcher::WaitsFor(const std::vector<Part>& parts) {
+  std::string first;
+  for (const Part& part : parts) {
+    if (pool_.Ended(part.item)) continue;
+    const std::string waits_for = pool_.WaitsFor(part.item);
+    if (waits_for.empty()) return "";
+    if (first.empty()) first = waits_for;
+  }
+  return first;
+}
+
 Status Dispatcher::Run(ItemRequest request, const std::function<void(const Delivery&)>& on_result,
                        const std::function<bool()>& cancelled) {
-  uint64_t item = 0;
   const auto on_wait = request.on_wait;
   const auto on_device_time = request.on_device_time;
   std::string waits_for;
-  {
-    MutexLock lock(mutex_);
-    item = pool_.Submit(clock_.Now(), std::move(request));
-    changed_.NotifyAll();
-  }
+  const std::vector<Part> parts = Submit(std::move(request));
   const Withdrawal withdrawal([&, this] {
     if (!waits_for.empty()) on_wait("");
     Nanos device_time{0};
     {
       MutexLock lock(mutex_);
-      device_time = pool_.DeviceTime(clock_.Now(), item);
-      pool_.Withdraw(item);
+      for (const Part& part : parts) {
+        device_time += pool_.DeviceTime(clock_.Now(), part.item);
+        pool_.Withdraw(part.item);
+      }
       changed_.NotifyAll();
     }
     if (on_device_time) on_device_time(device_time);
   });
   while (true) {
     std::vector<Delivery> deliveries;
+    std::vector<int> entries;  // Of the whole item, by delivery.
     std::string waits_for_now;
     {
       MutexLock lock(mutex_);
       pool_.Tick(clock_.Now());
-      deliveries = pool_.Take(item);
+      bool has_ended = true;
+      for (const Part& part : parts) {
+        for (Delivery& delivery : pool_.Take(part.item)) {
+          entries.push_back(part.entries[static_cast<size_t>(delivery.entry)]);
+          deliveries.push_back(std::move(delivery));
+        }
+        has_ended &= pool_.Ended(part.item);
+      }
       if (deliveries.empty()) {
-        if (pool_.Ended(item)) return OkStatus();
+        if (has_ended) return OkStatus();
         changed_.WaitFor(mutex_, kLook);
       }
-      waits_for_now = pool_.WaitsFor(item);
+      waits_for_now = WaitsFor(parts);
     }
     if (on_wait && waits_for_now != waits_for) on_wait(waits_for = waits_for_now);
-    for (const Delivery& delivery : deliveries) on_result(delivery);
+    for (size_t i = 0; i < deliveries.size(); ++i) {
+      Delivery told = deliveries[i];
+      told.entry = entries[i];
+      if (told.entry >= 0) on_result(told);
+    }
     if (!deliveries.empty()) {
       MutexLock lock(mutex_);
       for (const Delivery& delivery : deliveries) pool_.Durable(delivery);

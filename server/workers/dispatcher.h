@@ -44,6 +44,7 @@ class Dispatcher : public WorkRunner {
  public:
   Dispatcher(uint64_t epoch, const PoolOptions& options, Clock& clock);
 
+  // Idle workers share an item where its parts do not depend on one another (PartsOf).
   Status Run(ItemRequest request, const std::function<void(const Delivery&)>& on_result,
              const std::function<bool()>& cancelled) override;
 
@@ -77,6 +78,15 @@ class Dispatcher : public WorkRunner {
   uint64_t epoch() const { return epoch_; }
 
  private:
+  // A part of an item that was submitted.
+  struct Part {
+    uint64_t item = 0;
+    // The whole item's entry of each of the part's; -1: an earlier part tells its result.
+    std::vector<int> entries;
+  };
+  std::vector<Part> Submit(ItemRequest request);
+  std::string WaitsFor(const std::vector<Part>& parts) AG_REQUIRES(mutex_);
+
   const uint64_t epoch_;
   Clock& clock_;
   Mutex mutex_;

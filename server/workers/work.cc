@@ -1,5 +1,7 @@
 #include "server/workers/work.h"
 
+#include <algorithm>
+
 namespace ag {
 
 int EntryCount(const v1::WorkItem& work) {
@@ -22,6 +24,22 @@ v1::WorkItem Subset(const v1::WorkItem& work, const std::vector<int>& entries) {
       *subset.mutable_kernel_check()->add_groups() = work.kernel_check().groups(entry);
   }
   return subset;
+}
+
+std::vector<std::vector<int>> PartsOf(const v1::WorkItem& work, int parts_max) {
+  const int count = EntryCount(work);
+  const bool is_ranked = work.has_plans() && work.plans().blocks_max() > 0;
+  const bool is_shared = is_ranked || !work.has_plans();
+  const int in_all = is_ranked ? 1 : 0;  // The first entries, which each part has.
+  const int count_max = is_shared ? std::clamp(count - in_all, 1, parts_max) : 1;
+  std::vector<std::vector<int>> parts(static_cast<size_t>(count_max));
+  for (int entry = 0; entry < in_all; ++entry) {
+    for (std::vector<int>& part : parts) part.push_back(entry);
+  }
+  for (int entry = in_all; entry < count; ++entry) {
+    parts[static_cast<size_t>((entry - in_all) % count_max)].push_back(entry);
+  }
+  return parts;
 }
 
 Nanos QuietTime(const v1::WorkItem& work) {

@@ -28,6 +28,12 @@ int EntryCount(const v1::WorkItem& work);
 // has one entry.
 v1::WorkItem Subset(const v1::WorkItem& work, const std::vector<int>& entries);
 
+// Returns the entries of an item in parts, at most `parts_max` (1 or more), each of which a worker
+// of its own may do. The groups of a batch are dealt out, and so are the candidates of a set that
+// is only to be ranked: each part has the first one, with which they are compared. Any other item
+// is one part; for a verdict all candidates are timed on one device.
+std::vector<std::vector<int>> PartsOf(const v1::WorkItem& work, int parts_max);
+
 // Returns the time in which a worker may send nothing because the item was given it: a batch of
 // groups sends each result when it has it, other work all at its end.
 Nanos QuietTime(const v1::WorkItem& work);

@@ -371,6 +371,14 @@ void WorkerPool::FailRest(Item& item, const Status& status) {
 
 // --- Items ---
 
+int WorkerPool::Idle(const std::string& device, const Environment& environment) const {
+  return static_cast<int>(std::ranges::count_if(workers_, [&](const auto& entry) {
+    const auto& [id, worker] = entry;
+    return worker->session != 0 && worker->state.health == WorkerHealth::kServing &&
+           worker->item == 0 && !resting_.contains(id) && Fits(*worker, device, environment);
+  }));
+}
+
 uint64_t WorkerPool::Submit(Nanos now, ItemRequest request) {
   now_ = now;
   auto item = std::make_unique<Item>();
@@ -436,10 +444,14 @@ int WorkerPool::waiting() const {
   }));
 }
 
-bool WorkerPool::Fits(const Worker& worker, const Item& item) const {
-  return worker.state.device == item.request.device &&
-         worker.state.environment == item.request.environment &&
+bool WorkerPool::Fits(const Worker& worker, const std::string& device,
+                      const Environment& environment) const {
+  return worker.state.device == device && worker.state.environment == environment &&
          !drained_.contains(worker.state.worker_id);
+}
+
+bool WorkerPool::Fits(const Worker& worker, const Item& item) const {
+  return Fits(worker, item.request.device, item.request.environment);
 }
 
 bool WorkerPool::AnyFits(const Item& item) const {

@@ -95,6 +95,8 @@ class WorkerPool {
   Desired TakeDesired(const std::string& worker_id);
   uint64_t revision(const std::string& worker_id) const;  // 0: no such worker.
 
+  // Returns how many workers could begin work for this device in this environment now.
+  int Idle(const std::string& device, const Environment& environment) const;
   uint64_t Submit(Nanos now, ItemRequest request);
   // Returns the results since the last call, in order of arrival. REQUIRES: submitted, not
   // withdrawn.
@@ -131,6 +133,7 @@ class WorkerPool {
   void Acknowledge(const std::string& worker_id, uint64_t sequence);
   void Assign(Nanos now);
   Worker* Choose(const Item& item);
+  bool Fits(const Worker& worker, const std::string& device, const Environment& environment) const;
   bool Fits(const Worker& worker, const Item& item) const;
   bool AnyFits(const Item& item) const;
   bool AnyServesInAnother(const Item& item) const;
