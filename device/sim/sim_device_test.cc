@@ -44,19 +44,21 @@ output y = add(a, b)
 struct Built {
   std::unique_ptr<Device> device;
   Graph graph;
+  Plan plan;
   std::unique_ptr<Executable> executable;
   MemoryWeights weights;
   std::vector<Tensor> inputs, outputs;
 };
 
-std::unique_ptr<Built> Build(std::string_view extra, int streams = 1) {
+// Null `plan`: the one that is made for the device.
+std::unique_ptr<Built> Build(std::string_view extra, int streams = 1, const Plan* plan = nullptr) {
   auto built = std::make_unique<Built>();
   built->device = *OpenSimDevice(std::string(kSpec) + std::string(extra));
   built->graph = *ParseGraph(kBranches, &built->weights);
   const DeviceSpec& spec = built->device->spec();
   RooflineTimes times(spec);
-  const Plan plan = *MakePlan(built->graph, spec, {}, times, {}, streams);
-  built->executable = *built->device->Build({built->graph, plan, built->weights});
+  built->plan = plan != nullptr ? *plan : *MakePlan(built->graph, spec, {}, times, {}, streams);
+  built->executable = *built->device->Build({built->graph, built->plan, built->weights});
   built->inputs = {RandomTensor({DType::kFloat32, {64, 64}}, 1)};
   built->outputs = {Tensor::Zeros({DType::kFloat32, {64, 64}})};
   return built;
@@ -110,7 +112,7 @@ TEST(SimDevice, TimesAreTheSpecsAndRepeat) {
 // kSpec has no cache; this one has a fast cache that holds everything.
 TEST(SimDevice, AColdRunTakesItsBytesFromMemory) {
   constexpr char kCache[] = "cache_bytes 1000000\ncache_bytes_per_second 1e12\n";
-  const auto plain = Build(""), cached = Build(kCache);
+  const auto plain = Build(""), cached = Build(kCache, 1, &plain->plan);
   EXPECT_LT(TimeOf(*cached), TimeOf(*plain));
   const auto cold = [](Built& built) {
     return built.executable->Time({built.inputs, built.outputs, 1, Caches::kEvicted});

@@ -76,6 +76,24 @@ TEST(FormGroups, Table) {
   for (const Case& c : cases) EXPECT_EQ(Groups(GraphOf(c.text)), c.groups) << c.name;
 }
 
+// Both products could take the sum for the same time. The late one does, so that the early one is
+// done meanwhile.
+TEST(FormGroups, OfEquallyCheapGroupsTheFirstToEndIsTaken) {
+  const std::string head =
+      "input x f32[4,8]\nv = const f32[8,8] seed 1\nw = const f32[8,8] seed 2\n";
+  const std::string products = "e = matmul(x, v)\ns = softmax(x) axis=1\nl = matmul(s, w)\n";
+  for (const char* sum : {"output add(e, l)\n", "output add(l, e)\n"}) {
+    const Graph graph = GraphOf(head + products + sum);
+    RooflineTimes times(SmallSpec());
+    const auto groups = FormGroups(graph, SmallSpec(), {}, times, {});
+    ASSERT_TRUE(groups.ok());
+    const std::vector<NodeId>& last = groups->back().nodes;
+    ASSERT_EQ(last.size(), 2u) << sum;
+    const NodeId operand = graph.node(last[0]).inputs[0].node;
+    EXPECT_EQ(graph.node(operand).op, OpKind::kSoftmax) << sum;
+  }
+}
+
 TEST(FormGroups, TakesConvolutionsByTheirForm) {
   const StatusOr<DeviceSpec> spec = ParseDeviceSpec(
       "name forms\ndtypes f32\ncores 1\nflops_per_second 1e9\nbytes_per_second 1e9\n"

@@ -228,7 +228,7 @@ TEST(PaddedChannels, TheZooIsPredictedFaster) {
   } cases[] = {
       {"nasnet_mobile", "fp16", 76, 0.85}, {"nasnet_mobile", "tf32", 38, 0.95},
       {"nasnet_a", "fp16", 27, 0.96},      {"squeezenet", "fp16", 1, 1},
-      {"inception_v3", "fp16", 1, 1},
+      {"inception_v3", "fp16", 1, 1.01},
   };
   for (const auto& c : cases) {
     MemoryWeights weights;
