@@ -36,6 +36,10 @@ constexpr double kCellsShare = 0.3;
 // SearchRun::round_share where all operators are in cells that were known: what is to be found
 // inside them is there, what remains is between them.
 constexpr double kKnownRoundShare = 0.1;
+// The search ends after so many rounds in a row that made the best measured plan faster by less
+// than this factor.
+constexpr int kStaleRoundsMax = 3;
+constexpr double kRoundGain = 1.001;
 // A round keeps up to this fraction of the remaining time for timing its plans.
 constexpr double kPlansShare = 0.5;
 // The cost of refining a plan, in runs of the plan: about 60 runs, and four builds that take as
@@ -342,10 +346,16 @@ void PlanSearch::SearchCells() {
   if (found && !run_.Cancelled()) TryGraphs({*found}, {CandidateOrigin::Stage::kCells});
 }
 
-// AutoGraph's Algorithm 1.
+// AutoGraph's Algorithm 1, and an end for want of gains.
 void PlanSearch::SearchRounds() {
+  const bool may_be_stale = request_.options.method == SearchMethod::kOurs &&
+                            request_.options.limits.stale_graphs_max > 0;
+  int stale_rounds = 0;
   while (!queue_.empty() && stop_ != StopReason::kUnavailable) {
     StopReason reason = run_.OverReason();
+    if (reason == StopReason::kNone && may_be_stale && stale_rounds >= kStaleRoundsMax) {
+      reason = StopReason::kStale;
+    }
     if (reason == StopReason::kNone && run_.counts.rounds >= request_.options.limits.rounds_max) {
       reason = StopReason::kRounds;
     }
@@ -356,10 +366,12 @@ void PlanSearch::SearchRounds() {
     ++run_.counts.rounds;
     const auto done = [&] { return std::pair(run_.counts.expansions, run_.counts.graphs); };
     const auto before = done();
+    const double best_before = best_speedup_;
     BeginRound();
     SearchFrom(queue_.extract(queue_.begin()).mapped());
     // It was stopped before it expanded or scored a graph, so it does not count as a round.
     if (run_.Over() && done() == before) --run_.counts.rounds;
+    stale_rounds = best_speedup_ > kRoundGain * best_before ? 0 : stale_rounds + 1;
     const bool has_reason = stop_ == StopReason::kUnavailable || stop_ == StopReason::kCancelled;
     if (!has_reason && run_.TimeUp()) {
       stop_ = StopReason::kTime;

@@ -60,11 +60,12 @@ class Measurer {
 
 // Counts are the budget; times are backstops (docs/design.md, Search).
 struct SearchLimits {
-  int rounds_max = 4;         // Graphs taken from the outer queue.
+  int rounds_max = 8;         // Graphs taken from the outer queue.
   int expansions_max = 1000;  // Graphs expanded by backtracking, per round.
   int graphs_max = 5000;      // Graphs scored, per round.
   // A round also ends when so many graphs in a row brought no smaller estimate (more of an input
-  // of fewer than 1,000 nodes, search/best_estimate.h); 0: it does not.
+  // of fewer than 1,000 nodes, search/best_estimate.h), and the search after three rounds in a row
+  // without a faster plan; 0: neither.
   int stale_graphs_max = 500;
   int detour_max = 4;      // Rewrites in a row without a gain.
   int candidates_max = 8;  // Whole graphs measured per round (the paper's top-K is 20).

@@ -377,7 +377,8 @@ TEST_F(SearchTest, EachCountLimitNamesTheStop) {
       {"graphs", {.rounds_max = 9, .graphs_max = 1, .candidates_max = 0}, StopReason::kGraphs},
       {"groups", {.candidates_max = 0, .groups_max = 1}, StopReason::kGroups},
       {"time", {.time_max = Nanos{0}}, StopReason::kTime},
-      {"none", {.rounds_max = 99}, StopReason::kNone},
+      {"stale", {.rounds_max = 99}, StopReason::kStale},
+      {"none", {.rounds_max = 99, .stale_graphs_max = 0}, StopReason::kNone},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
@@ -475,8 +476,8 @@ TEST_F(SearchTest, CancelledAtAnyPointTheAnswerIsSound) {
     const auto result = Find(request);
     ASSERT_TRUE(result.ok()) << n << ": " << Message(result.status());
     ExpectSound(request, *result);
-    EXPECT_THAT(result->stop_reason, AnyOf(StopReason::kCancelled, StopReason::kRounds)) << n;
-    if (result->stop_reason == StopReason::kRounds) break;
+    EXPECT_THAT(result->stop_reason, AnyOf(StopReason::kCancelled, StopReason::kStale)) << n;
+    if (result->stop_reason == StopReason::kStale) break;
   }
 }
 

@@ -259,7 +259,8 @@ void Commands::AddSearch(CLI::App* verb, OptimizeFlags& flags) {
         "Graphs scored per round");
   verb->add_option_function<int>(
           "--stale-graphs", [&budget](const int& n) { budget.set_stale_graphs(n); },
-          "Graphs in a row without a smaller estimate that end a round; 0: they do not")
+          "Graphs in a row without a smaller estimate that end a round, as three rounds without a "
+          "faster plan end the search; 0: neither")
       ->check(WrongNumber)
       ->default_str(fmt::to_string(limits.stale_graphs_max));
   verb->add_option_function<int>(

@@ -156,7 +156,7 @@ TEST(Commands, HelpShowsEveryDefault) {
     }
     EXPECT_GT(options, 0) << words[0];
   }
-  EXPECT_NE(Call({"optimize", "--help"}).out.find("--rounds INT [4]"), std::string::npos);
+  EXPECT_NE(Call({"optimize", "--help"}).out.find("--rounds INT [8]"), std::string::npos);
 }
 
 // The server comes from the flag, else the file named by --config, else the environment.

@@ -41,7 +41,7 @@ def optimize(
         on_progress: called with a `Job` for every change. A server only.
         data: folder of the embedded service's store; default: that of the program. Without a
             server only.
-        options: see `Options`: device="cpu", shapes={"x": (1, 3, 224, 224)}, rounds=4, ...
+        options: see `Options`: device="cpu", shapes={"x": (1, 3, 224, 224)}, rounds=8, ...
 
     Returns:
         The answer: verdict, speedup, bytes and report. When no rewrite wins it is the model's own
