@@ -62,6 +62,7 @@ RuleSet TestRules(std::string_view text) {
 FakeMeasurer FakeMeasurer::OnRoofline(const DeviceSpec& spec) {
   FakeMeasurer measurer(spec);
   measurer.group_ns = [spec](const GroupProblem& problem) { return RooflineNs(problem, spec); };
+  measurer.is_exact = true;
   measurer.keeps_calls = false;
   return measurer;
 }
@@ -129,6 +130,7 @@ std::vector<StatusOr<Measurement>> FakeMeasurer::MeasureGroups(
     results.push_back(Measurement{.latency = {ns, ns, ns},
                                   .samples = 3,
                                   .kernel = "fake",
+                                  .simulated = is_exact,
                                   .active_cores = ActiveCores(problem)});
   }
   return results;

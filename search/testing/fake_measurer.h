@@ -22,7 +22,7 @@ RuleSet TestRules(std::string_view text);
 class FakeMeasurer : public Measurer {
  public:
   explicit FakeMeasurer(DeviceSpec spec) : spec_(std::move(spec)) {}
-  // Returns one for a bench: groups take their bare roofline, and no calls are kept.
+  // Returns one for a bench: groups take exactly their bare roofline, and no calls are kept.
   static FakeMeasurer OnRoofline(const DeviceSpec& spec);
 
   std::vector<StatusOr<Measurement>> MeasureGroups(
@@ -47,10 +47,11 @@ class FakeMeasurer : public Measurer {
   std::function<Status(int call)> call_failure;  // For MeasurePlans as a whole; calls count from 0.
   std::function<int(const GroupProblem&)> active_cores;  // Null: as estimated.
   std::function<StatusOr<std::vector<KernelChoice>>(const Candidate&)> refine;  // Null: none.
-  double overlap = 1;   // The true overlap of plans and pairs (plan/schedule/contention_model.h).
-  Status pair_failure;  // For every pair.
-  double noise = 0;     // Each plan's time is multiplied by 1 +- noise.
-  Random random{1};     // Draws the noise.
+  double overlap = 1;     // The true overlap of plans and pairs (plan/schedule/contention_model.h).
+  Status pair_failure;    // For every pair.
+  bool is_exact = false;  // Groups' times are simulated: without noise (GroupTime::noise_ns).
+  double noise = 0;       // Each plan's time is multiplied by 1 +- noise.
+  Random random{1};       // Draws the noise.
 
   // Half the width of a speedup's interval, as a fraction of the speedup.
   static constexpr double kIntervalShare = 0.01;
