@@ -35,11 +35,9 @@ function(ag_unity target)
 endfunction()
 
 # ag_compile_fast(TARGET): less optimization for what does not run often: a quarter less time of the
-# compiler (bench/results/2026-11-25-build-time.md). What the target links is as it is. With -O1 GCC
-# inlines too little to know what is initialized.
+# compiler (bench/results/2026-11-25-build-time.md). What the target links is as it is.
 function(ag_compile_fast target)
-  target_compile_options(${target} PRIVATE
-                         "$<$<CONFIG:RelWithDebInfo>:-O1;-Wno-maybe-uninitialized>")
+  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
 endfunction()
 
 # ag_arrows(PATH [ROOMS path...] [TESTS path...]): the rooms that the sources of a room, or the one

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <optional>
 #include <utility>
 
 #include "base/file.h"
@@ -114,13 +113,13 @@ ExecutorProcess::End ExecutorProcess::Run(const std::string& item_bytes, Nanos n
   if (!sent.ok()) return Died(sent);
   uint64_t seen = page_->counter.load();
   Nanos last_progress = clock_.Now();
-  std::optional<Nanos> stop_begin;
+  Nanos stop_begin = Nanos::max();  // max(): it is not to stop.
   for (;;) {
     if (!stop()) {
-      stop_begin.reset();
-    } else if (!stop_begin.has_value()) {
+      stop_begin = Nanos::max();
+    } else if (stop_begin == Nanos::max()) {
       stop_begin = clock_.Now();
-    } else if (clock_.Now() - *stop_begin > options_.stop_grace) {
+    } else if (clock_.Now() - stop_begin > options_.stop_grace) {
       return Died(Err(StatusCode::kCancelled, "stopped"));
     }
     if (IsReadable(child_->socket(), options_.poll)) {

@@ -100,7 +100,7 @@ TEST(CudnnCandidates, CoverTheZoo) {
     size_t shapes;
     int tf32, fp16, bf16;  // Ready kernels, at least, of each shape; 0: not checked.
   } cases[] = {
-      {"resnet50", 28, 3, 14, 14},  {"resnext50", 28, 3, 3, 0},      {"inception_v3", 43, 3, 14, 0},
+      {"resnet50", 27, 3, 14, 14},  {"resnext50", 28, 3, 3, 0},      {"inception_v3", 43, 3, 14, 0},
       {"squeezenet", 18, 3, 14, 0}, {"nasnet_mobile", 61, 3, 14, 0},
   };
   for (const auto& c : cases) {
@@ -144,7 +144,7 @@ TEST(CudnnCandidates, PaddedChannelsNeedNoCopies) {
   const struct {
     std::string model;
     int tf32, fp16;  // Convolutions whose tensors are no multiple of 16 bytes of channels.
-  } cases[] = {{"nasnet_mobile", 14, 21}, {"nasnet_a", 8, 13}, {"squeezenet", 1, 1}};
+  } cases[] = {{"nasnet_mobile", 14, 21}, {"nasnet_a", 8, 14}, {"squeezenet", 1, 1}};
   for (const auto& c : cases) {
     int tf32 = 0, fp16 = 0;
     for (const ZooGroup& padded : ConvolutionsOf(c.model)) {

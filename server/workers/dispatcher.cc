@@ -42,7 +42,7 @@ Dispatcher::Dispatcher(uint64_t epoch, const PoolOptions& options, Clock& clock)
     : epoch_(epoch), clock_(clock), pool_(epoch, options) {}
 
 // The parts are made without the lock: they may be large.
-std::vector<Dispatcher::Part> Dispatcher::Submit(ItemRequest request) {
+std::vector<Dispatcher::Part> Dispatcher::Submit(const ItemRequest& request) {
   int idle = 0;
   {
     MutexLock lock(mutex_);
@@ -87,7 +87,7 @@ Status Dispatcher::Run(ItemRequest request, const std::function<void(const Deliv
   const auto on_wait = request.on_wait;
   const auto on_device_time = request.on_device_time;
   std::string waits_for;
-  const std::vector<Part> parts = Submit(std::move(request));
+  const std::vector<Part> parts = Submit(request);
   const Withdrawal withdrawal([&, this] {
     if (!waits_for.empty()) on_wait("");
     Nanos device_time{0};

@@ -84,7 +84,7 @@ class Dispatcher : public WorkRunner {
     // The whole item's entry of each of the part's; -1: an earlier part tells its result.
     std::vector<int> entries;
   };
-  std::vector<Part> Submit(ItemRequest request);
+  std::vector<Part> Submit(const ItemRequest& request);
   std::string WaitsFor(const std::vector<Part>& parts) AG_REQUIRES(mutex_);
 
   const uint64_t epoch_;
