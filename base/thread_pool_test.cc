@@ -1,12 +1,11 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <set>
+
+#include "base/testing/no_threads.h"
 
 namespace ag {
 namespace {
@@ -49,24 +48,15 @@ TEST(ThreadPool, WhatItemsWroteIsSeenAfterTheLoop) {
   }
 }
 
-// In a child, whose address space has no room for stacks.
 TEST(ThreadPool, HasFewerThreadsWhereTheHostHasNone) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const rlimit none{1 << 20, 1 << 20};
-    if (::setrlimit(RLIMIT_AS, &none) != 0) ::_exit(2);
-    ThreadPool pool(200);  // The first may have the stacks of earlier threads.
-    std::atomic<int> calls{0};
-    pool.Each(100, [&](int, int) { ++calls; });
-    ::_exit(pool.threads() < 200 && calls == 100 ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers need address space themselves";
-#endif
-  EXPECT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  if (!kCanRunWithoutThreads) GTEST_SKIP() << "sanitizers need address space themselves";
+  EXPECT_EQ(RunWithoutThreads([] {
+              ThreadPool pool(200);
+              std::atomic<int> calls{0};
+              pool.Each(100, [&](int, int) { ++calls; });
+              return pool.threads() < 200 && calls == 100 ? 0 : 1;
+            }),
+            0);
 }
 
 TEST(ThreadPool, AnUnusedOneEnds) { const ThreadPool pool(5); }
