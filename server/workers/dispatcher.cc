@@ -103,7 +103,6 @@ Status Dispatcher::Run(ItemRequest request, const std::function<void(const Deliv
   });
   while (true) {
     std::vector<Delivery> deliveries;
-    std::vector<int> entries;  // Of the whole item, by delivery.
     std::string waits_for_now;
     {
       MutexLock lock(mutex_);
@@ -111,7 +110,7 @@ Status Dispatcher::Run(ItemRequest request, const std::function<void(const Deliv
       bool has_ended = true;
       for (const Part& part : parts) {
         for (Delivery& delivery : pool_.Take(part.item)) {
-          entries.push_back(part.entries[static_cast<size_t>(delivery.entry)]);
+          delivery.entry = part.entries[static_cast<size_t>(delivery.entry)];
           deliveries.push_back(std::move(delivery));
         }
         has_ended &= pool_.Ended(part.item);
@@ -123,10 +122,8 @@ Status Dispatcher::Run(ItemRequest request, const std::function<void(const Deliv
       waits_for_now = WaitsFor(parts);
     }
     if (on_wait && waits_for_now != waits_for) on_wait(waits_for = waits_for_now);
-    for (size_t i = 0; i < deliveries.size(); ++i) {
-      Delivery told = deliveries[i];
-      told.entry = entries[i];
-      if (told.entry >= 0) on_result(told);
+    for (const Delivery& delivery : deliveries) {
+      if (delivery.entry >= 0) on_result(delivery);
     }
     if (!deliveries.empty()) {
       MutexLock lock(mutex_);

@@ -374,8 +374,8 @@ void WorkerPool::FailRest(Item& item, const Status& status) {
 int WorkerPool::Idle(const std::string& device, const Environment& environment) const {
   return static_cast<int>(std::ranges::count_if(workers_, [&](const auto& entry) {
     const auto& [id, worker] = entry;
-    return worker->session != 0 && worker->state.health == WorkerHealth::kServing &&
-           worker->item == 0 && !resting_.contains(id) && Fits(*worker, device, environment);
+    return Serves(*worker) && worker->item == 0 && !resting_.contains(id) &&
+           Fits(*worker, device, environment);
   }));
 }
 
@@ -444,6 +444,10 @@ int WorkerPool::waiting() const {
   }));
 }
 
+bool WorkerPool::Serves(const Worker& worker) {
+  return worker.session != 0 && worker.state.health == WorkerHealth::kServing;
+}
+
 bool WorkerPool::Fits(const Worker& worker, const std::string& device,
                       const Environment& environment) const {
   return worker.state.device == device && worker.state.environment == environment &&
@@ -462,8 +466,8 @@ bool WorkerPool::AnyFits(const Item& item) const {
 bool WorkerPool::AnyServesInAnother(const Item& item) const {
   return std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
     const WorkerReport& state = worker.second->state;
-    return worker.second->session != 0 && state.health == WorkerHealth::kServing &&
-           state.device == item.request.device && state.environment != item.request.environment;
+    return Serves(*worker.second) && state.device == item.request.device &&
+           state.environment != item.request.environment;
   });
 }
 
@@ -474,8 +478,7 @@ WorkerPool::Worker* WorkerPool::Choose(const Item& item) {
   Worker* resting = nullptr;
   bool another_serves = false;
   for (const auto& [id, worker] : workers_) {
-    if (worker->session == 0 || worker->state.health != WorkerHealth::kServing) continue;
-    if (!Fits(*worker, item)) continue;
+    if (!Serves(*worker) || !Fits(*worker, item)) continue;
     const bool rests = resting_.contains(id);
     another_serves |= !rests;
     if (worker->item != 0) continue;

@@ -133,6 +133,7 @@ class WorkerPool {
   void Acknowledge(const std::string& worker_id, uint64_t sequence);
   void Assign(Nanos now);
   Worker* Choose(const Item& item);
+  static bool Serves(const Worker& worker);
   bool Fits(const Worker& worker, const std::string& device, const Environment& environment) const;
   bool Fits(const Worker& worker, const Item& item) const;
   bool AnyFits(const Item& item) const;
