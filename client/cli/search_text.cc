@@ -30,7 +30,7 @@ const char* ReasonText(v1::Result::StopReason reason) {
     case v1::Result::GRAPHS:
       return "the limit of graphs scored in a round";
     case v1::Result::STALE:
-      return "in the last round graphs brought no smaller estimate for long";
+      return "nothing better came for long: in the last round by estimate, or in three rounds";
     case v1::Result::GROUPS:
       return "nothing was left to try, but some groups were only estimated: their limit";
     case v1::Result::TIME:

@@ -85,7 +85,8 @@ TEST(SearchText, WhyItStoppedInWords) {
       {v1::Result::EXPANSIONS, "(stopped: expansions: the limit of graphs expanded in a round)"},
       {v1::Result::GRAPHS, "(stopped: graphs: the limit of graphs scored in a round)"},
       {v1::Result::STALE,
-       "(stopped: stale: in the last round graphs brought no smaller estimate for long)"},
+       "(stopped: stale: nothing better came for long: in the last round by estimate, or in three "
+       "rounds)"},
       {v1::Result::GROUPS,
        "(stopped: groups: nothing was left to try, but some groups were only estimated: their "
        "limit)"},

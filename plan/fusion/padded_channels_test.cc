@@ -224,7 +224,9 @@ TEST(PaddedChannels, TheZooIsPredictedFaster) {
     const char* model;
     const char* precision;
     int padded;
-    double ratio_max;  // The prediction with the layout, divided by the one without.
+    // The prediction with the layout, divided by the one without. Of schedules that are equal but
+    // for one copy, list scheduling may make either one longer.
+    double ratio_max;
   } cases[] = {
       {"nasnet_mobile", "fp16", 76, 0.85}, {"nasnet_mobile", "tf32", 38, 0.95},
       {"nasnet_a", "fp16", 27, 0.96},      {"squeezenet", "fp16", 1, 1},
