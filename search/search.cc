@@ -101,6 +101,8 @@ class PlanSearch {
   void Enqueue(RankedGraph graph, double speedup);
   bool MayRefine(const PlanCandidate& candidate);
   std::vector<KernelChoice> Refine(PlanCandidate* candidate);
+  void EndBy(Nanos until);
+  void OfferBest();
   void CompareFinalists(SearchResult* result);
   void TakeRanked(const std::vector<size_t>& finalists, SearchResult* result) const;
   void TakeWinners(const std::vector<size_t>& finalists, const std::vector<PlanTiming>& timings,
@@ -130,9 +132,10 @@ class PlanSearch {
   int input_groups_ = 0, input_alternatives_ = 0;
   int cell_groups_ = 0;
   std::vector<RegionUse> region_uses_;
-  Nanos plan_takes_{0};     // Time to build and time one plan, in the last call.
-  bool has_guess_ = false;  // The plan that a session guesses was timed beside the input.
-  bool may_refine_ = true;  // Once false it stays false: a replay refines the same plans.
+  Nanos end_by_ = Nanos::max();  // As the Measurer was told.
+  Nanos plan_takes_{0};          // Time to build and time one plan, in the last call.
+  bool has_guess_ = false;       // The plan that a session guesses was timed beside the input.
+  bool may_refine_ = true;       // Once false it stays false: a replay refines the same plans.
   StopReason stop_ = StopReason::kNone;
 };
 
@@ -148,8 +151,11 @@ StatusOr<SearchResult> PlanSearch::Run() {
       stop_ = run_.Cancelled() ? StopReason::kCancelled : StopReason::kTime;
     } else {
       AG_TRY(measured);
+      OfferBest();
       SearchCells();
+      run_.at_step = [this] { OfferBest(); };
       SearchRounds();
+      run_.at_step = nullptr;
     }
   }
   SearchResult result = InputResult();
@@ -165,18 +171,18 @@ StatusOr<SearchResult> PlanSearch::Run() {
 Status PlanSearch::PlanInput() {
   const SearchLimits& limits = request_.options.limits;
   times_.BeginStage(limits.input_groups_max);
-  measurer_.EndBy(run_.PointAt(kInputCoverEnd));
+  EndBy(run_.PointAt(kInputCoverEnd));
   AG_TRY(FormMeasuredGroups(setting_.For(request_.input), times_));
   WantingTimes wanting(times_);
   AG_TRY(FormGroups(request_.input, request_.spec, request_.policy, wanting));
   const int covered = times_.asked();
   const bool is_cut = times_.Exhausted();
-  measurer_.EndBy(run_.PointAt(kInputAlternativesEnd));
+  EndBy(run_.PointAt(kInputAlternativesEnd));
   times_.MeasureWanted(std::min(kInputAlternativesMax, limits.input_alternatives_max));
   input_alternatives_ = times_.asked() - covered;
   // When alternatives were cut, the best cover of the measured ones still gets its time.
   if (!is_cut) times_.BeginStage(limits.input_groups_max - times_.asked());
-  measurer_.EndBy(run_.PointAt(kInputPlanEnd));
+  EndBy(run_.PointAt(kInputPlanEnd));
   AG_LET(input_, MakeOneStreamPlan(request_.input, setting_, {.allow_failed = true}));
   AG_LET(input_graph_, RankInput());
   unfused_ = MakeOneStreamPlan(request_.input, setting_, {.grouped = false, .allow_failed = true});
@@ -278,7 +284,7 @@ Status PlanSearch::MeasureInput() {
   std::vector<const PlanCandidate*> candidates;
   for (const PlanCandidate& other : others) candidates.push_back(&other);
   run_.Report("measuring plans");
-  measurer_.EndBy(run_.search_end());
+  EndBy(run_.search_end());
   AG_LET(std::vector<PlanTiming> timings,
          MeasureBesideInput(candidates, Measurer::Effort::kRanking));
   input_timing_ = timings[0];
@@ -336,13 +342,13 @@ void PlanSearch::SearchCells() {
   const auto left_ns = static_cast<double>(run_.TimeLeft().count());
   const Nanos time(static_cast<int64_t>(kCellsShare * left_ns));
   CellSearch cells(setting_, trail_, regions_, time);
-  measurer_.EndBy(run_.Now() + time);
+  EndBy(run_.Now() + time);
   const std::optional<RankedGraph> found = cells.Run();
   region_uses_ = cells.TakeUses();
   run_.round_share = std::max(1 - KnownShare(region_uses_), kKnownRoundShare);
   cell_groups_ = times_.asked() - asked;
   times_.BeginStage();
-  measurer_.EndBy(run_.search_end());
+  EndBy(run_.search_end());
   if (found && !run_.Cancelled()) TryGraphs({*found}, {CandidateOrigin::Stage::kCells});
 }
 
@@ -389,7 +395,7 @@ void PlanSearch::BeginRound() {
       std::min(Nanos(static_cast<int64_t>(kPlansShare * static_cast<double>(left.count()))),
                plan_takes_ * plans);
   run_.EndAt(run_.search_end() - kept);
-  measurer_.EndBy(run_.search_end() - kept);
+  EndBy(run_.search_end() - kept);
 }
 
 // Keeps the plans, best first, that can be timed until the search's end, and at least one.
@@ -470,7 +476,7 @@ bool PlanSearch::MeasureRound(std::vector<PlanCandidate> plans,
   if (plans.empty()) return true;
   std::vector<const PlanCandidate*> pointers;
   for (const PlanCandidate& plan : plans) pointers.push_back(&plan);
-  measurer_.EndBy(run_.search_end());
+  EndBy(run_.search_end());
   const StatusOr<std::vector<PlanTiming>> timings =
       MeasureBesideInput(pointers, Measurer::Effort::kRanking);
   if (!timings.ok()) {
@@ -537,6 +543,22 @@ SearchResult PlanSearch::InputResult() const {
   return result;
 }
 
+void PlanSearch::EndBy(Nanos until) {
+  end_by_ = until;
+  measurer_.EndBy(until);
+}
+
+void PlanSearch::OfferBest() {
+  if (!request_.wants_best || !request_.on_best || !request_.wants_best()) return;
+  SearchResult result = InputResult();
+  TakeRanked(ChooseFinalists(measured_), &result);
+  result.stop_reason = StopReason::kGoesOn;
+  result.warnings = run_.warnings();
+  result.log = run_.log;
+  request_.on_best(result);
+  measurer_.EndBy(end_by_);
+}
+
 void PlanSearch::CompareFinalists(SearchResult* result) {
   const std::vector<size_t> finalists = ChooseFinalists(measured_);
   if (run_.Cancelled() && finalists.empty()) return;
@@ -551,7 +573,7 @@ void PlanSearch::CompareFinalists(SearchResult* result) {
   const bool has_unfused = unfused_.ok() && !run_.Cancelled() && has_time;
   if (has_unfused) candidates.push_back(&*unfused_);
   run_.Report("measuring plans");
-  measurer_.EndBy(run_.comparison_end());
+  EndBy(run_.comparison_end());
   StatusOr<std::vector<PlanTiming>> timings =
       MeasureBesideInput(candidates, Measurer::Effort::kVerdict);
   const bool is_cut = timings.status().code() == StatusCode::kCancelled && !run_.Cancelled();
@@ -574,8 +596,8 @@ void PlanSearch::CompareFinalists(SearchResult* result) {
   TakeWinners(finalists, *timings, result);
 }
 
-// For a model whose plans take too long to be timed once more: what ranked them decides, since what
-// is published is timed as a file.
+// For a model whose plans take too long to be timed once more, and before the end: what ranked them
+// decides, since what is published is timed as a file.
 void PlanSearch::TakeRanked(const std::vector<size_t>& finalists, SearchResult* result) const {
   std::vector<PlanTiming> timings;
   for (const size_t i : finalists) timings.push_back(measured_[i].timing);
@@ -628,6 +650,7 @@ SearchState SearchStateOf(StopReason stop_reason, int rounds, int cell_graphs) {
     case StopReason::kTime:
     case StopReason::kUnavailable:
     case StopReason::kCancelled:
+    case StopReason::kGoesOn:
       return SearchState::kStopped;
   }
   AG_CHECK(false);

@@ -140,6 +140,8 @@ struct SearchProgress {
   double best_speedup = 1;  // The best of the candidates measured so far.
 };
 
+struct SearchResult;
+
 struct SearchRequest {
   Graph input;  // Imported and cleaned up.
   const RuleSet* rules = nullptr;
@@ -150,6 +152,11 @@ struct SearchRequest {
   int threads = 1;  // Threads that score graphs. The result does not depend on it.
   std::function<void(const SearchProgress&)> on_progress;  // May be null.
   std::function<bool()> cancelled;                         // May be null. Called often.
+  // Asked between the steps of a round, and before the first one. When it is true, on_best gets
+  // what the search would return now, by the timings that ranked its plans, with kGoesOn. The time
+  // that on_best takes is the search's. Both may be null.
+  std::function<bool()> wants_best;
+  std::function<void(const SearchResult&)> on_best;
 };
 
 // Why a search ended.
@@ -162,7 +169,8 @@ enum class StopReason {
   kGroups,
   kTime,
   kUnavailable,  // Plans could not be measured any more.
-  kCancelled
+  kCancelled,
+  kGoesOn  // It has not ended (SearchRequest::on_best).
 };
 
 // A plan that was measured in the final comparison.
@@ -207,7 +215,7 @@ struct SearchResult : FoundPlan {
 // How far the space of graphs was searched.
 enum class SearchState {
   kComplete,     // To its end, or to a limit of counts.
-  kStopped,      // Ended by time, a cancellation or a lost device.
+  kStopped,      // Ended by time, a cancellation or a lost device, or not yet.
   kNotSearched,  // The same, before a graph was scored: nothing is known about rewrites.
 };
 // Returns the state for a result's fields.

@@ -46,12 +46,14 @@ StopReason SearchRun::OverReason() {
 }
 
 void SearchRun::Report(std::string_view stage) {
-  if (!request_.on_progress) return;
-  request_.on_progress({.stage = std::string(stage),
-                        .round = counts.rounds,
-                        .graphs = counts.graphs + counts.cell_graphs,
-                        .candidates = counts.candidates,
-                        .best_speedup = best_speedup_});
+  if (request_.on_progress) {
+    request_.on_progress({.stage = std::string(stage),
+                          .round = counts.rounds,
+                          .graphs = counts.graphs + counts.cell_graphs,
+                          .candidates = counts.candidates,
+                          .best_speedup = best_speedup_});
+  }
+  if (at_step) at_step();
 }
 
 void SearchRun::WarnOfRule(const Rule& rule, const Status& status) {

@@ -49,7 +49,7 @@ class SearchRun {
   bool Over() { return Cancelled() || TimeUp(); }
   StopReason OverReason();  // kCancelled, kTime or kNone.
 
-  // Reports the stage with the counts so far to on_progress.
+  // Reports the stage with the counts so far to on_progress, then calls at_step.
   void Report(std::string_view stage);
   // Adds a point to the log, when a set of plans has been timed.
   void AddToHistory();
@@ -63,6 +63,7 @@ class SearchRun {
 
   SearchCounts counts;
   SearchLog log;
+  std::function<void()> at_step;  // May be null.
   // The part of a round's graphs, and of those without a gain, that is scored: less where what is
   // to be found in cells was known.
   double round_share = 1;

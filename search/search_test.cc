@@ -467,6 +467,57 @@ TEST_F(SearchTest, CancelledKeepsTheBestSoFar) {
   EXPECT_THAT(measurer_.plan_calls.back(), SizeIs(2));
 }
 
+// Asks for the best at every step: each answer is sound, the last one is what is found, and the
+// search is not changed by it.
+TEST_F(SearchTest, TheBestSoFarIsOfferedAtEveryStep) {
+  SearchRequest request = Request(kSixProducts, kReassociate);
+  const auto alone = Find(request);
+  ASSERT_TRUE(alone.ok()) << Message(alone.status());
+  std::vector<SearchResult> offered;
+  request.wants_best = [] { return true; };
+  request.on_best = [&](const SearchResult& result) { offered.push_back(result); };
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  ASSERT_GT(offered.size(), 2u);
+  double speedup = 1;
+  for (const SearchResult& best : offered) {
+    ExpectSound(request, best);
+    EXPECT_EQ(best.stop_reason, StopReason::kGoesOn);
+    EXPECT_EQ(
+        SearchStateOf(best.stop_reason, best.rounds, best.cell_graphs) == SearchState::kNotSearched,
+        best.rounds == 0 && best.cell_graphs == 0);
+    EXPECT_GE(best.timing.speedup, speedup);
+    speedup = best.timing.speedup;
+  }
+  EXPECT_EQ(offered.front().graph.digest(), request.input.digest());
+  EXPECT_EQ(offered.back().graph.digest(), result->graph.digest());
+  EXPECT_FALSE(offered.back().steps.empty());
+  EXPECT_EQ(result->graph.digest(), alone->graph.digest());
+  EXPECT_EQ(result->graphs, alone->graphs);
+}
+
+// Who takes the best may tell the measurer another end.
+TEST_F(SearchTest, TheMeasurersEndIsToldAgainAfterTheBestWasOffered) {
+  class EndingMeasurer : public FakeMeasurer {
+   public:
+    using FakeMeasurer::FakeMeasurer;
+    void EndBy(Nanos until) override { end = until; }
+    Nanos end = Nanos::max();
+  } measurer(TestSpec());
+  SearchRequest request = Request(kTwoProducts, kReassociate);
+  int offered = 0;
+  request.wants_best = [&] {
+    EXPECT_NE(measurer.end, Nanos{1}) << "after " << offered;
+    return true;
+  };
+  request.on_best = [&](const SearchResult&) {
+    ++offered;
+    measurer.EndBy(Nanos{1});
+  };
+  ASSERT_TRUE(FindPlan(request, measurer, clock_).ok());
+  EXPECT_GT(offered, 2);
+}
+
 // Cancels at the n-th question, for every n: the answer is always sound.
 TEST_F(SearchTest, CancelledAtAnyPointTheAnswerIsSound) {
   SearchRequest request = Request(kSixProducts, kReassociate);

@@ -36,9 +36,10 @@ TEST(Undecodable, EveryCallSaysSo) {
   const auto server = Server::Start(options);
   ASSERT_TRUE(server.ok()) << server.status();
   const auto channel = (*server)->InProcessChannel();
-  for (const char* name : {"Optimizer/Optimize", "Optimizer/GetJob", "Optimizer/ListJobs",
-                           "Optimizer/WatchJob", "Optimizer/CancelJob", "Blobs/FindMissing",
-                           "Blobs/Download", "Cache/ListMeasurements", "Cache/Export"}) {
+  for (const char* name :
+       {"Optimizer/Optimize", "Optimizer/GetJob", "Optimizer/ListJobs", "Optimizer/WatchJob",
+        "Optimizer/CancelJob", "Optimizer/PublishBest", "Blobs/FindMissing", "Blobs/Download",
+        "Cache/ListMeasurements", "Cache/Export"}) {
     const std::string method = std::string("/autograph.v1.") + name;
     const grpc::Status status = Call(channel, method);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << name;

@@ -58,6 +58,27 @@ TEST(Interrupt, CtrlCEmbedded) {
   ExpectKept(cli.Log(), model, out);
 }
 
+// The search is not disturbed: its best is fetched twice while it goes on.
+TEST(Interrupt, TheBestSoFarIsFetchedAndTheJobGoesOn) {
+  Cluster cluster;
+  const std::string model = cluster.Zoo("tiny_nasnet"), out = cluster.path("out.onnx");
+  Background cli = cluster.CliInBackground(LongSearch(model, cluster.path("end.onnx")), "cli.log");
+  ASSERT_TRUE(Says(cli, "best 2.")) << cli.Log();
+  for (const char* fetch : {"first", "second"}) {
+    const CommandResult fetched = cluster.Cli({"jobs", "fetch", "1", "--so-far", "-o", out});
+    EXPECT_EQ(fetched.code, 0) << fetch << fetched.out << fetched.err;
+    EXPECT_THAT(fetched.out, HasSubstr("FASTER")) << fetch;
+    EXPECT_THAT(fetched.out, HasSubstr("it goes on, this is its best so far")) << fetch;
+    EXPECT_EQ(cluster.StateOf("jobs/1"), "SEARCHING") << fetch;
+  }
+  const CommandResult same = RunCommand({Program("autograph"), "verify", model, "--against", out,
+                                         "--device", "sim:small", "--seeds", "1"});
+  EXPECT_EQ(same.code, 0) << same.out << same.err;
+  cli.Signal(SIGINT);
+  EXPECT_EQ(cli.Wait(), 130);
+  ExpectKept(cli.Log(), model, cluster.path("end.onnx"));
+}
+
 // Processes that were started for this place: its folder stands in their environment.
 std::vector<std::string> ProcessesOf(const Alone& place) {
   std::vector<std::string> found;

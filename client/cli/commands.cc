@@ -384,6 +384,8 @@ void Commands::AddJobs() {
   verb = named("fetch", "Write what a job made to a file", RunJobsFetch);
   verb->add_option("-o,--output", flags.output, "Where the model goes")->required();
   verb->add_option("--report", flags.report, "Where the report goes, as JSON")->default_str("none");
+  verb->add_flag("--so-far", flags.so_far,
+                 "Of a job that runs: its best so far, made, compared and timed as a file now");
   verb = Verb(jobs, "delete", "Delete a model with its ended jobs, results and remembered answers",
               [&flags](Context& c) { return RunJobsDelete(c, flags); });
   verb->add_option("model", flags.model, "The model's file, or its SHA-256")->required();

@@ -117,6 +117,7 @@ struct JobsFlags {
   std::string output;    // fetch: the file for the model.
   std::string report;    // fetch: the file for the report; empty: not written.
   bool for_all = false;  // cancel: whoever waits.
+  bool so_far = false;   // fetch: the best of a job that runs.
   std::string model;     // delete, list: a file or its SHA-256; list: empty: any.
   std::string device;    // list: empty: any.
   std::string since;     // list: "2h"; empty: at any time.

@@ -120,22 +120,44 @@ StatusOr<int> RunJobsCancel(Context& context, const JobsFlags& flags) {
   return PrintJob(context, *job);
 }
 
+namespace {
+
+// Returns the job with its best so far as its result; one that ends meanwhile as it is.
+StatusOr<v1::Job> BestSoFar(Context& context, Client& client, const std::string& name) {
+  ProgressPrinter printer(context);
+  auto job = client.PublishBest(name, [&](const v1::Job& state) {
+    printer.Show(state);
+    return true;
+  });
+  printer.Clear();
+  if (!job.ok() || job->state() >= v1::Job::SUCCEEDED) return job;
+  if (job->has_best_error()) {
+    return Err(static_cast<StatusCode>(job->best_error().code()), "{}",
+               job->best_error().message());
+  }
+  job->mutable_result()->Swap(job->mutable_best_so_far());
+  return job;
+}
+
+}  // namespace
+
 StatusOr<int> RunJobsFetch(Context& context, const JobsFlags& flags) {
   for (const std::string& path : {flags.output, flags.report}) {
     if (path.empty()) continue;
     AG_TRY(CheckWritable(path));
   }
   AG_LET(Client* const client, context.Connect(""));
-  AG_LET(const auto job, client->GetJob(FullName(flags.name)));
+  const std::string name = FullName(flags.name);
+  AG_LET(const auto job, flags.so_far ? BestSoFar(context, *client, name) : client->GetJob(name));
   if (job.state() == v1::Job::FAILED) {
     (void)PrintJob(context, job);
     return kExitFailed;
   }
   if (!job.has_result()) {
     const bool over = job.state() == v1::Job::CANCELLED;
-    return Err(
-        StatusCode::kFailedPrecondition, "{} is {}: {}", job.name(), StateText(job.state()),
-        over ? "nothing was verified before that" : "autograph jobs watch waits for its end");
+    return Err(StatusCode::kFailedPrecondition, "{} is {}: {}", job.name(), StateText(job.state()),
+               over ? "nothing was verified before that"
+                    : "autograph jobs watch waits for its end, --so-far fetches its best so far");
   }
   AG_TRY(TakeResult(*client, job, flags.output, flags.report));
   const int code = PrintJob(context, job);

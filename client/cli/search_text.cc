@@ -39,6 +39,8 @@ const char* ReasonText(v1::Result::StopReason reason) {
       return "plans could not be measured any more, the warnings say why";
     case v1::Result::CANCELLED:
       return "it was cancelled";
+    case v1::Result::GOES_ON:
+      return "it goes on, this is its best so far";
     default:
       return "not known";
   }

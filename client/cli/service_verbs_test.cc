@@ -43,6 +43,12 @@ class FakeOptimizer : public v1::Optimizer::Service {
                          v1::Job* answer) override {
     return Answer("cancel", request->name(), answer);
   }
+  grpc::Status PublishBest(grpc::ServerContext*, const v1::PublishBestRequest* request,
+                           v1::Job* answer) override {
+    const grpc::Status status = Answer("best", request->name(), answer);
+    job.set_best_version(job.best_version() + 1);
+    return status;
+  }
   grpc::Status WatchJob(grpc::ServerContext*, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::Job>* writer) override {
     v1::Job answer;
@@ -290,11 +296,32 @@ TEST_F(ServiceVerbsTest, AJobIsShownWatchedAndCancelled) {
   }
 }
 
+TEST_F(ServiceVerbsTest, TheBestSoFarOfAJobThatRunsIsFetched) {
+  const JobsFlags flags{.name = "7", .output = Path("out.onnx"), .so_far = true};
+  blobs_.blobs = {"the model so far", "the model"};
+  optimizer_.job.set_state(v1::Job::SEARCHING);
+  optimizer_.job.mutable_best_so_far()->set_output_digest(Sha256("the model so far").Hex());
+  const Ran ran = Call(false, RunJobsFetch, flags);
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_EQ(*ReadFile(flags.output), "the model so far");
+  optimizer_.job.mutable_best_error()->set_code(14);
+  optimizer_.job.mutable_best_error()->set_message("no worker");
+  EXPECT_EQ(Call(false, RunJobsFetch, flags).err, "autograph: no worker\n");
+  // It ended while its best was waited for.
+  optimizer_.job.set_state(v1::Job::SUCCEEDED);
+  optimizer_.job.mutable_result()->set_output_digest(Sha256("the model").Hex());
+  EXPECT_EQ(Call(false, RunJobsFetch, flags).code, kExitOk);
+  EXPECT_EQ(*ReadFile(flags.output), "the model");
+}
+
 TEST_F(ServiceVerbsTest, WhatAJobMadeIsFetched) {
   const JobsFlags flags{.name = "7", .output = Path("out.onnx"), .report = Path("report.json")};
   const Ran early = Call(false, RunJobsFetch, flags);
   EXPECT_EQ(early.code, kExitInput);
-  EXPECT_EQ(early.err, "autograph: jobs/7 is searching: autograph jobs watch waits for its end\n");
+  EXPECT_EQ(
+      early.err,
+      "autograph: jobs/7 is searching: autograph jobs watch waits for its end, --so-far fetches "
+      "its best so far\n");
   optimizer_.job.set_state(v1::Job::CANCELLED);
   EXPECT_EQ(Call(false, RunJobsFetch, flags).err,
             "autograph: jobs/7 is cancelled: nothing was verified before that\n");

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <future>
+#include <optional>
 #include <utility>
 
 #include "autograph/v1/blobs.grpc.pb.h"
@@ -255,6 +256,23 @@ StatusOr<v1::Job> Client::GetJob(const std::string& name) {
 
 StatusOr<v1::Job> Client::CancelJob(const v1::CancelJobRequest& request) {
   return state_->Call(*state_->optimizer, &v1::Optimizer::Stub::CancelJob, request);
+}
+
+StatusOr<v1::Job> Client::PublishBest(const std::string& name,
+                                      const std::function<bool(const v1::Job&)>& on_change) {
+  v1::PublishBestRequest request;
+  request.set_name(name);
+  AG_LET(const v1::Job asked,
+         state_->Call(*state_->optimizer, &v1::Optimizer::Stub::PublishBest, request));
+  std::optional<v1::Job> come;
+  const auto ended = Watch(name, [&](const v1::Job& job) {
+    if (job.best_version() > asked.best_version()) {
+      come = job;
+      return false;
+    }
+    return !on_change || on_change(job);
+  });
+  return come.has_value() ? *come : ended;
 }
 
 StatusOr<v1::ListJobsResponse> Client::ListJobs(const v1::ListJobsRequest& request) {

@@ -64,6 +64,10 @@ class Client {
       const WatchOptions& options);
   StatusOr<autograph::v1::Job> GetJob(const std::string& name);
   StatusOr<autograph::v1::Job> CancelJob(const autograph::v1::CancelJobRequest& request);
+  // Asks for the best so far, and waits until it has come (Job.best_version) or the job has ended.
+  // Errors as Watch's.
+  StatusOr<autograph::v1::Job> PublishBest(
+      const std::string& name, const std::function<bool(const autograph::v1::Job&)>& on_change);
   StatusOr<autograph::v1::ListJobsResponse> ListJobs(const autograph::v1::ListJobsRequest& request);
   StatusOr<autograph::v1::DeleteModelResponse> DeleteModel(const Digest& model);
   StatusOr<autograph::v1::Capabilities> GetCapabilities();

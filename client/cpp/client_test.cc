@@ -89,6 +89,7 @@ class FakeOptimizer : public v1::Optimizer::Service {
   struct Watch {
     std::vector<v1::Job::State> states;
     grpc::Status end;
+    uint64_t best_version = 0;
     bool stays = false;  // The stream stays open after the states, until the client leaves.
   };
   std::deque<Watch> watches;  // One per call; when none is left: UNAVAILABLE.
@@ -117,6 +118,12 @@ class FakeOptimizer : public v1::Optimizer::Service {
     job->set_state(v1::Job::CANCELLED);
     return grpc::Status::OK;
   }
+  grpc::Status PublishBest(grpc::ServerContext*, const v1::PublishBestRequest* request,
+                           v1::Job* job) override {
+    job->set_name(request->name());
+    job->set_best_version(4);
+    return grpc::Status::OK;
+  }
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override {
     for (int i = 0; i < request->page_size(); ++i) response->add_jobs();
@@ -132,6 +139,7 @@ class FakeOptimizer : public v1::Optimizer::Service {
       v1::Job job;
       job.set_name(request->name());
       job.set_state(state);
+      job.set_best_version(watch.best_version);
       if (!writer->Write(job)) break;
     }
     while (watch.stays && !context->IsCancelled()) RealClock().SleepFor(1ms);
@@ -463,6 +471,26 @@ TEST_F(ClientTest, AWatcherMayLeave) {
 TEST_F(ClientTest, WatchNeedsNoListener) {
   optimizer_.watches = {{{v1::Job::QUEUED, v1::Job::SUCCEEDED}, grpc::Status::OK}};
   EXPECT_EQ(client_->Watch("jobs/1", nullptr)->state(), v1::Job::SUCCEEDED);
+}
+
+// It waits for a best that is newer than the call, or for the job's end.
+TEST_F(ClientTest, TheBestSoFarIsWaitedFor) {
+  optimizer_.watches = {{.states = {v1::Job::SEARCHING}, .best_version = 4},
+                        {.states = {v1::Job::SEARCHING}, .best_version = 5, .stays = true}};
+  optimizer_.watches[0].end = {grpc::StatusCode::UNAVAILABLE, "Socket closed"};
+  int seen = 0;
+  const auto count = [&](const v1::Job&) { return ++seen > 0; };
+  auto job = client_->PublishBest("jobs/1", count);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->best_version(), 5u);
+  EXPECT_EQ(seen, 1);
+  optimizer_.watches = {{.states = {v1::Job::SEARCHING, v1::Job::SUCCEEDED}, .best_version = 4}};
+  job = client_->PublishBest("jobs/1", nullptr);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->state(), v1::Job::SUCCEEDED);
+  optimizer_.watches = {{.states = {v1::Job::SEARCHING}, .best_version = 4, .stays = true}};
+  EXPECT_EQ(client_->PublishBest("jobs/1", [](const v1::Job&) { return false; }).status().code(),
+            StatusCode::kCancelled);
 }
 
 // --- Calls

@@ -287,16 +287,22 @@ StatusOr<int64_t> ParseJobName(std::string_view name) {
   return Because(Reason::kJobMissing, Err(StatusCode::kNotFound, "no job {}", name));
 }
 
+namespace {
+
+void ToProto(const Status& error, v1::Error* p) {
+  p->set_code(static_cast<int>(error.code()));
+  p->set_message(Message(error));
+  p->set_reason(ReasonOf(error));
+}
+
+}  // namespace
+
 void ToProto(const Job& job, v1::Job* p) {
   if (job.id != 0) p->set_name(job.name());
   p->set_state(job.state);
   *p->mutable_progress() = job.progress;
   if (job.result.has_value()) *p->mutable_result() = *job.result;
-  if (!job.error.ok()) {
-    p->mutable_error()->set_code(static_cast<int>(job.error.code()));
-    p->mutable_error()->set_message(Message(job.error));
-    p->mutable_error()->set_reason(ReasonOf(job.error));
-  }
+  if (!job.error.ok()) ToProto(job.error, p->mutable_error());
   *p->mutable_request() = job.request;
   p->set_created_unix_seconds(static_cast<double>(job.created_unix_seconds));
   p->set_finished_unix_seconds(static_cast<double>(job.finished_unix_seconds));
@@ -304,6 +310,9 @@ void ToProto(const Job& job, v1::Job* p) {
   p->set_resumed(job.resumed);
   p->set_waiters(job.waiters);
   p->set_device_seconds(job.device_seconds);
+  if (job.best_so_far.has_value()) *p->mutable_best_so_far() = *job.best_so_far;
+  if (!job.best_error.ok()) ToProto(job.best_error, p->mutable_best_error());
+  p->set_best_version(job.best_version);
 }
 
 void ClearLists(v1::Result* result) {
@@ -333,6 +342,7 @@ void ToSummary(const Job& job, v1::Job* p) {
   }
   request.clear_inputs();
   if (p->has_result()) ClearLists(p->mutable_result());
+  p->clear_best_so_far();
 }
 
 StatusOr<std::string> OnnxRuntimeFor(const v1::OptimizeRequest& request, const DeviceOffer& offer) {

@@ -61,6 +61,10 @@ struct Job {
   int resumed = 0;            // Starts of a coordinator that took it up again,
   int crashes = 0;            // and those of them after a coordinator that ended while the job ran.
   double device_seconds = 0;  // That workers have spent on it.
+  // What PublishBest made last, or why it made nothing. Not stored.
+  std::optional<v1::Result> best_so_far;
+  Status best_error;
+  uint64_t best_version = 0;  // Grows with each of them.
 
   std::string name() const;  // "jobs/<id>"; REQUIRES: it is stored.
 };

@@ -15,6 +15,10 @@ struct JobControl {
   std::function<void(Nanos)> on_device_time;  // A worker has spent this on an item of the job.
   std::function<bool()> cancelled;            // The job was cancelled, or `stopping`.
   std::function<bool()> stopping;             // The server stops: return at once, without a result.
+  // How often the best so far was asked for, and where it goes: a result whose blobs are stored, or
+  // why there is none. One answer is for all asks before it. Both may be null.
+  std::function<int()> best_asked;
+  std::function<void(const StatusOr<v1::Result>&)> on_best;
 };
 
 // How a run ended.

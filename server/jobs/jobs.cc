@@ -138,7 +138,7 @@ StatusOr<Job> Jobs::Insert(Job job, const std::string& dedupe_key, const std::st
   row.created_unix_seconds = job.created_unix_seconds;
   row.dedupe_key = dedupe_key;
   row = ToRow(job, std::move(row));
-  AG_TRY(OwnResult(job));
+  if (job.result.has_value()) AG_TRY(OwnResult(job.tenant, *job.result));
   const std::string request_id = StoredId(job.tenant, job.request.request_id());
   AG_LET(job.id, stores_.jobs->Insert(row, request_id, body));
   row.id = job.id;
@@ -166,12 +166,11 @@ StatusOr<bool> Jobs::MaySee(const Tenant& tenant, const Digest& digest) const {
 }
 
 // Makes what a job has made its tenant's.
-Status Jobs::OwnResult(const Job& job) {
-  if (!job.result.has_value()) return OkStatus();
-  for (const std::string& hex : {job.result->output_digest(), job.result->report_digest()}) {
+Status Jobs::OwnResult(const std::string& tenant, const v1::Result& result) {
+  for (const std::string& hex : {result.output_digest(), result.report_digest()}) {
     if (hex.empty()) continue;
     AG_LET(const Digest digest, ParseDigest(hex));
-    AG_TRY(OwnBlob({.name = job.tenant}, digest));
+    AG_TRY(OwnBlob({.name = tenant}, digest));
   }
   return OkStatus();
 }
@@ -448,13 +447,16 @@ Status Jobs::Change(const LivePtr& live, const std::function<void(Job&)>& change
     row.cancel = live->cancel;
   }
   row = ToRow(job, std::move(row));
-  AG_TRY(OwnResult(job));
+  if (job.result.has_value()) AG_TRY(OwnResult(job.tenant, *job.result));
   AG_TRY(stores_.jobs->Update(row));
   MutexLock lock(mutex_);
   // Progress and cancellation may have changed during the write; they are older than the stored
   // change.
   job.version = std::max(job.version, live->job.version + 1);
   job.device_seconds = std::max(job.device_seconds, live->job.device_seconds);
+  job.best_so_far = live->job.best_so_far;
+  job.best_error = live->job.best_error;
+  job.best_version = live->job.best_version;
   job.progress.set_fraction(std::max(job.progress.fraction(), live->job.progress.fraction()));
   live->job = job;
   live->row = row;
@@ -502,6 +504,17 @@ StatusOr<Job> Jobs::Cancel(int64_t id, const CancelOptions& options) {
     live->job.waiters = waiters;
     changed_.NotifyAll();
     return changed;
+  }
+  return Get(id);
+}
+
+StatusOr<Job> Jobs::PublishBest(int64_t id) {
+  {
+    MutexLock lock(mutex_);
+    if (const auto found = live_.find(id); found != live_.end()) {
+      ++found->second->best_asked;
+      return Now(*found->second);
+    }
   }
   return Get(id);
 }
@@ -653,6 +666,11 @@ void Jobs::RunOne(const LivePtr& live) {
     MutexLock lock(mutex_);
     return stopping_ || live->cancel;
   };
+  control.best_asked = [this, live] {
+    MutexLock lock(mutex_);
+    return live->best_asked;
+  };
+  control.on_best = [this, live](const StatusOr<v1::Result>& best) { TakeBest(live, best); };
   auto outcome = runner_.Run(job, control);
   if (!outcome.ok() && IsHostFault(outcome.status()) && PutOff(live, outcome.status())) return;
   Finish(live, std::move(outcome));
@@ -692,6 +710,22 @@ void Jobs::CountDeviceTime(const LivePtr& live, Nanos time) {
   if (const Status counted = use_->Add(tenant, time); !counted.ok()) {
     LogWarn("device seconds of {} are not stored: {}", tenant, Message(counted));
   }
+}
+
+void Jobs::TakeBest(const LivePtr& live, const StatusOr<v1::Result>& best) {
+  std::string tenant;
+  {
+    MutexLock lock(mutex_);
+    tenant = live->job.tenant;
+  }
+  const Status owned = best.ok() ? OwnResult(tenant, *best) : best.status();
+  MutexLock lock(mutex_);
+  Job& job = live->job;
+  job.best_error = owned;
+  if (owned.ok()) job.best_so_far = *best;
+  ++job.best_version;
+  ++job.version;
+  changed_.NotifyAll();
 }
 
 void Jobs::SayWaits(const LivePtr& live, const std::string& what) {

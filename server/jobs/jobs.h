@@ -87,6 +87,10 @@ class Jobs {
   StatusOr<Job> Cancel(int64_t id, const CancelOptions& options);
   StatusOr<Job> Cancel(int64_t id) { return Cancel(id, {}); }
 
+  // Asks the job for the best that it has so far; Job::best_version rises when it has come. A job
+  // that has ended is left as it is. kNotFound: no such job.
+  StatusOr<Job> PublishBest(int64_t id);
+
   // Notes that the tenant has sent this blob; nothing without a name.
   Status OwnBlob(const Tenant& tenant, const Digest& digest);
   // True when the tenant has sent it, or a job of its made it, or it sees all. Does not ask whether
@@ -122,6 +126,7 @@ class Jobs {
     JobRow row;  // The row as last stored.
     bool running = false;
     bool cancel = false;
+    int best_asked = 0;          // Calls of PublishBest.
     std::optional<Nanos> began;  // When the job began to run, in this process.
     // Faults of the host that it met in this process: the first one, how long the last pause is,
     // and its end.
@@ -144,7 +149,7 @@ class Jobs {
   StatusOr<Job> Insert(Job job, const std::string& dedupe_key, const std::string& body);
   // Returns a job that has ended, with the progress that its row lacks while that is remembered.
   StatusOr<Job> Ended(const JobRow& row);
-  Status OwnResult(const Job& job);
+  Status OwnResult(const std::string& tenant, const v1::Result& result);
   StatusOr<std::vector<std::string>> AnswerKeys(const v1::OptimizeRequest& request,
                                                 const std::vector<DeviceOffer>& offers,
                                                 const std::string& tenant) const;
@@ -154,6 +159,7 @@ class Jobs {
   Job Now(Live& live) AG_REQUIRES(mutex_);
   void SayWaits(const LivePtr& live, const std::string& what);
   void CountDeviceTime(const LivePtr& live, Nanos time);
+  void TakeBest(const LivePtr& live, const StatusOr<v1::Result>& best);
 
   // Adds a request to the job; false: it has ended, or is about to.
   StatusOr<bool> Join(int64_t id, const std::string& request_id, const std::string& body);

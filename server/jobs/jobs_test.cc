@@ -595,6 +595,62 @@ TEST(Jobs, CancelsQueuedAndRunning) {
   EXPECT_EQ(b.jobs->Cancel(99).status().code(), StatusCode::kNotFound);
 }
 
+// Asks of two callers before an answer share it; an error is shown beside the best of before.
+TEST(Jobs, TheBestSoFarIsShownWhileAJobRuns) {
+  JobsBench b;
+  b.runner.hold = true;
+  std::atomic<bool> may_answer = false;
+  const Digest report = *b.blobs->Put("{}");
+  b.runner.during = [&](const JobControl& control) {
+    const auto wait = [&](int asked) {
+      while (!may_answer || control.best_asked() < asked) {
+        if (control.cancelled()) return;
+        RealClock().SleepFor(std::chrono::milliseconds(1));
+      }
+    };
+    wait(2);
+    v1::Result best;
+    best.set_output_digest(b.model.Hex());
+    best.set_report_digest(report.Hex());
+    best.set_speedup(1.5);
+    control.on_best(best);
+    wait(3);
+    control.on_best(Err(StatusCode::kUnavailable, "no worker"));
+  };
+  const Tenant ours{.name = "ours", .sees_all = false};
+  ASSERT_TRUE(b.jobs->OwnBlob(ours, b.model).ok());
+  const Job job = *b.jobs->Accept(b.Request(), ours);
+  const auto wait = [&](uint64_t version) {
+    Job seen = *b.jobs->Get(job.id);
+    while (seen.best_version < version) {
+      seen = *b.jobs->Wait(job.id, seen.version, std::chrono::seconds(5));
+    }
+    return seen;
+  };
+  EXPECT_EQ(b.jobs->PublishBest(job.id)->best_version, 0u);
+  EXPECT_FALSE(b.jobs->PublishBest(job.id)->best_so_far.has_value());
+  may_answer = true;
+  Job seen = wait(1);
+  EXPECT_EQ(seen.best_so_far->speedup(), 1.5);
+  EXPECT_FALSE(IsTerminal(seen.state));
+  EXPECT_FALSE(seen.result.has_value());
+  EXPECT_TRUE(*b.jobs->MaySee(ours, report)) << "the tenant may download it";
+  v1::Job shown;
+  ToProto(seen, &shown);
+  EXPECT_EQ(shown.best_so_far().speedup(), 1.5);
+  EXPECT_FALSE(shown.has_best_error());
+  ToSummary(seen, &shown);
+  EXPECT_FALSE(shown.has_best_so_far());
+  ASSERT_TRUE(b.jobs->PublishBest(job.id).ok());
+  seen = wait(2);
+  EXPECT_EQ(seen.best_error.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(seen.best_so_far->speedup(), 1.5);
+  ASSERT_TRUE(b.jobs->Cancel(job.id).ok());
+  EXPECT_EQ(b.WaitTerminal(job.id).state, v1::Job::CANCELLED);
+  EXPECT_EQ(b.jobs->PublishBest(job.id)->state, v1::Job::CANCELLED);
+  EXPECT_EQ(b.jobs->PublishBest(99).status().code(), StatusCode::kNotFound);
+}
+
 TEST(Jobs, ACancelLeavesTheOtherWaiters) {
   JobsBench b;
   b.runner.hold = true;

@@ -39,6 +39,7 @@ class Coordinator {
   }
   bool cancelled() const { return cancelled_ || stopping_; }
   bool stopping() const { return stopping_; }
+  int best_asked() const { return best_asked_; }
 
   // Nobody is left to work for when the coordinator is gone.
   void Tell(uint32_t type, std::string_view payload) {
@@ -73,6 +74,7 @@ class Coordinator {
         if (!flags.ok()) ::_exit(kUntold);
         cancelled_ = flags->cancelled;
         stopping_ = flags->stopping;
+        best_asked_ = static_cast<int>(flags->best_asked);
         continue;
       }
       MutexLock lock(mutex_);
@@ -83,6 +85,7 @@ class Coordinator {
 
   const int socket_;
   std::atomic<bool> cancelled_ = false, stopping_ = false;
+  std::atomic<int> best_asked_ = 0;
   Mutex mutex_;
   CondVar changed_;
   std::deque<Frame> frames_ AG_GUARDED_BY(mutex_);
@@ -193,6 +196,12 @@ JobControl ControlOf(Coordinator& coordinator) {
   control.on_wait = [&](const std::string& what) { coordinator.Tell(kJobWaits, what); };
   control.cancelled = [&] { return coordinator.cancelled(); };
   control.stopping = [&] { return coordinator.stopping(); };
+  control.best_asked = [&] { return coordinator.best_asked(); };
+  control.on_best = [&](const StatusOr<v1::Result>& best) {
+    JobEnd end{.status = EncodeStatus(best.status())};
+    if (best.ok()) end.result = best->SerializeAsString();
+    coordinator.Tell(kJobBest, EncodeFields(end));
+  };
   return control;
 }
 

@@ -43,6 +43,7 @@ enum JobFrame : uint32_t {
   kJobStopWork = 22,  // The item in hand is not waited for any longer.
   kJobEnd = 23,       // A JobEnd, the last frame.
   kJobNoMemory = 24,  // The process reached its limit; the last frame.
+  kJobBest = 25,      // A JobEnd of what was asked for while it runs.
 };
 
 struct JobStart {
@@ -57,6 +58,7 @@ struct JobStart {
 };
 struct JobFlags {
   bool cancelled = false, stopping = false;
+  uint32_t best_asked = 0;  // As JobControl::best_asked.
   bool operator==(const JobFlags&) const = default;
 };
 struct JobWork {
@@ -125,7 +127,9 @@ void Fields(auto& io, Is<JobStart> auto& start) {
   io(start.id, start.request, start.offer, start.options, start.blobs_below, start.memory_bytes,
      start.log_level, start.trace_id);
 }
-void Fields(auto& io, Is<JobFlags> auto& flags) { io(flags.cancelled, flags.stopping); }
+void Fields(auto& io, Is<JobFlags> auto& flags) {
+  io(flags.cancelled, flags.stopping, flags.best_asked);
+}
 void Fields(auto& io, Is<JobWork> auto& work) {
   io(work.device, work.environment, work.outputs, work.item);
 }

@@ -45,6 +45,13 @@ TEST(JobFrames, ARowKeepsItsStatusAndItsMeasurement) {
   EXPECT_FALSE(read->row.is_checked);
 }
 
+TEST(JobFrames, FlagsAreAllSent) {
+  const JobFlags flags{.cancelled = true, .stopping = false, .best_asked = 7};
+  const auto read = DecodeFields<JobFlags>(EncodeFields(flags));
+  ASSERT_TRUE(read.ok()) << ToString(read.status());
+  EXPECT_EQ(*read, flags);
+}
+
 TEST(JobFrames, CutBytesAreDataLoss) {
   const std::string bytes = EncodeFields(JobEnd{"status", "result", true, false});
   for (size_t size = 0; size < bytes.size(); ++size) {

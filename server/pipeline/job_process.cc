@@ -88,7 +88,10 @@ class Session {
 
   // Tells the process what it must know, and returns why it must end.
   Status Look() {
-    const JobFlags flags = {parts_.control.cancelled(), parts_.control.stopping()};
+    const JobControl& control = parts_.control;
+    const int best_asked = control.best_asked ? control.best_asked() : 0;
+    const JobFlags flags = {control.cancelled(), control.stopping(),
+                            static_cast<uint32_t>(best_asked)};
     if (flags != flags_) {
       if (!flags_.cancelled) computed_at_cancel_ = Computed();
       flags_ = flags;
@@ -140,13 +143,28 @@ class Session {
     }
   }
 
+  static StatusOr<JobOutcome> OutcomeOf(const JobEnd& end) {
+    AG_TRY(DecodeStatus(end.status));
+    JobOutcome outcome{.winner_refused = end.winner_refused, .busy = end.busy};
+    AG_LET(outcome.result, ParseMessage<v1::Result>(end.result));
+    return outcome;
+  }
+
   Status TakeEnd(const std::string& payload, std::optional<JobOutcome>* outcome) {
     AG_LET(const auto end, DecodeFields<JobEnd>(payload));
-    AG_TRY(DecodeStatus(end.status));
-    JobOutcome& taken = outcome->emplace();
-    AG_LET(taken.result, ParseMessage<v1::Result>(end.result));
-    taken.winner_refused = end.winner_refused;
-    taken.busy = end.busy;
+    AG_LET(*outcome, OutcomeOf(end));
+    return OkStatus();
+  }
+
+  Status TakeBest(const std::string& payload) {
+    AG_LET(const auto end, DecodeFields<JobEnd>(payload));
+    const auto outcome = OutcomeOf(end);
+    if (!parts_.control.on_best) return OkStatus();
+    if (outcome.ok()) {
+      parts_.control.on_best(outcome->result);
+    } else {
+      parts_.control.on_best(outcome.status());
+    }
     return OkStatus();
   }
 
@@ -172,6 +190,8 @@ class Session {
         return OkStatus();
       case kJobWork:
         return Work(frame.payload);
+      case kJobBest:
+        return TakeBest(frame.payload);
       case kJobStopWork:  // Of work that has just ended, or of the one in hand.
         stop_work_ = true;
         return OkStatus();

@@ -144,7 +144,7 @@ StatusOr<JobOutcome> Pipeline::Run(const Job& job, const DeviceOffer& offer,
   AG_LET(Setting setting, Prepare(job, offer, control));
   Budget budget(clock_.Now(),
                 Nanos(static_cast<int64_t>(job.request.budget().time_seconds() * 1e9)));
-  bool confirming = false;
+  bool confirming = false;  // Also the best so far.
   SearchTurn turn(MeasuringLockPath(),
                   {[&](pid_t holder) { control.on_wait(MeasuringLockText(holder)); },
                    // A cancelled job's best result is confirmed to the end.
@@ -169,7 +169,13 @@ StatusOr<JobOutcome> Pipeline::Run(const Job& job, const DeviceOffer& offer,
       std::ranges::find(imported.given, std::optional<size_t>(), &GivenInputs::shape_set);
   if (own != imported.given.end()) measuring.inputs = own->digest.Hex();
   PoolMeasurer measurer(workers_, cache_, clock_, std::move(measuring));
-  auto searched = Search(setting, imported, budget, turn, measurer);
+  const auto publish_best = [&](const SearchResult& best) {
+    confirming = true;
+    auto outcome = PublishBest(setting, imported, best, budget, measurer);
+    confirming = false;
+    return outcome;
+  };
+  auto searched = Search(setting, imported, budget, turn, measurer, publish_best);
   turn.Leave();
   AG_LET(const SearchResult found, std::move(searched));
   if (control.stopping()) return Err(StatusCode::kCancelled, "the server stops");
@@ -181,7 +187,7 @@ StatusOr<JobOutcome> Pipeline::Run(const Job& job, const DeviceOffer& offer,
   AG_TRY(control.enter(v1::Job::CONFIRMING));
   confirming = true;
   AG_TRY(turn.Enter(), "confirming");
-  auto confirmed = Confirm(setting, imported, found, budget, measurer);
+  auto confirmed = Confirm(setting, imported, found, budget.check_begin(), measurer);
   turn.Leave();
   AG_TRY(confirmed, "confirming");
   return Conclude(setting, imported, found, *confirmed, measurer);
@@ -275,7 +281,7 @@ PoolMeasurer::Options Pipeline::Measuring(const Setting& setting, SearchTurn& tu
 
 StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& imported,
                                         const Budget& budget, SearchTurn& turn,
-                                        PoolMeasurer& measurer) {
+                                        PoolMeasurer& measurer, const BestPublisher& publish_best) {
   const v1::OptimizeRequest& asked = setting.job.request;
   SearchRequest request;
   request.input = imported.input;
@@ -315,6 +321,16 @@ StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& 
     // A turn that cannot be renewed ends the search: it must not run beside a measurement.
     return setting.control.cancelled() || !turn.Yield(clock_).ok();
   };
+  int best_given = 0;
+  if (setting.control.best_asked) {
+    request.wants_best = [&] { return setting.control.best_asked() > best_given; };
+  }
+  request.on_best = [&](const SearchResult& best) {
+    const StatusOr<JobOutcome> outcome = publish_best(best);
+    best_given = setting.control.best_asked();
+    outcome.ok() ? setting.control.on_best(outcome->result)
+                 : setting.control.on_best(outcome.status());
+  };
   StoredRegions regions(cache_, {.skip = asked.skip_group_cache() || asked.skip_model_cache()});
   AG_LET(SearchResult found, FindPlan(request, measurer, clock_, &regions));
   const auto is_over = [&] {
@@ -329,6 +345,17 @@ StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& 
     LogInfo("gains of rewrites are estimates: {}", Message(measured));
   }
   return found;
+}
+
+// Half of the time left is for it. The search goes on with the same measurer.
+StatusOr<JobOutcome> Pipeline::PublishBest(const Setting& setting, const Imported& imported,
+                                           const SearchResult& found, const Budget& budget,
+                                           PoolMeasurer& measurer) {
+  const Nanos now = clock_.Now(), left = budget.check_begin() - now;
+  const auto confirmed = Confirm(setting, imported, found, now + left / 2, measurer);
+  measurer.set_cancelled(setting.control.cancelled);
+  AG_TRY(confirmed, "the best so far");
+  return Conclude(setting, imported, found, *confirmed, measurer);
 }
 
 OutputSetting Pipeline::ToOutput(const Setting& setting, const Imported& imported,
@@ -376,7 +403,7 @@ constexpr double kCompareSecondsMin = 2, kCompareSecondsMax = 10;
 }  // namespace
 
 StatusOr<Published> Pipeline::Confirm(const Setting& setting, const Imported& imported,
-                                      const SearchResult& found, const Budget& budget,
+                                      const SearchResult& found, Nanos until,
                                       PoolMeasurer& measurer) {
   const v1::OptimizeRequest& asked = setting.job.request;
   AG_TRY(blobs_->Adopt(ModelOf(asked)));  // Workers time the file itself.
@@ -389,15 +416,14 @@ StatusOr<Published> Pipeline::Confirm(const Setting& setting, const Imported& im
   request.rules = &setting.rules;
   request.job = &asked;
   request.onnxruntime = setting.offer.onnxruntime;
-  const std::chrono::duration<double> left = budget.check_begin() - clock_.Now();
+  const std::chrono::duration<double> left = until - clock_.Now();
   request.seconds =
       std::clamp(std::min(kCompareShare * asked.budget().time_seconds(), left.count() / 3),
                  kCompareSecondsMin, kCompareSecondsMax);
-  measurer.EndBy(budget.check_begin());
-  request.time_left = [&] {
-    return setting.control.cancelled() ? Nanos{0} : budget.check_begin() - clock_.Now();
-  };
+  measurer.EndBy(until);
+  request.time_left = [&] { return setting.control.cancelled() ? Nanos{0} : until - clock_.Now(); };
   request.stopping = setting.control.stopping;
+  request.is_final = found.stop_reason != StopReason::kGoesOn;
   request.on_stage = [&](const std::string& stage) {
     v1::Progress progress;
     progress.set_stage(stage);

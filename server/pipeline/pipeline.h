@@ -3,6 +3,7 @@
 // several jobs may run at once. A coordinator runs it in a process per job (job_process.h).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,11 +61,15 @@ class Pipeline {
                                          const ImportOptions& options);
   StatusOr<std::vector<GivenInputs>> PlaceGiven(const v1::OptimizeRequest& asked,
                                                 const Imported& imported);
+  using BestPublisher = std::function<StatusOr<JobOutcome>(const SearchResult&)>;
   StatusOr<SearchResult> Search(const Setting& setting, const Imported& imported,
-                                const Budget& budget, SearchTurn& turn, PoolMeasurer& measurer);
+                                const Budget& budget, SearchTurn& turn, PoolMeasurer& measurer,
+                                const BestPublisher& publish_best);
+  StatusOr<JobOutcome> PublishBest(const Setting& setting, const Imported& imported,
+                                   const SearchResult& found, const Budget& budget,
+                                   PoolMeasurer& measurer);
   StatusOr<Published> Confirm(const Setting& setting, const Imported& imported,
-                              const SearchResult& found, const Budget& budget,
-                              PoolMeasurer& measurer);
+                              const SearchResult& found, Nanos until, PoolMeasurer& measurer);
   StatusOr<JobOutcome> Conclude(const Setting& setting, const Imported& imported,
                                 const SearchResult& found, const Published& published,
                                 PoolMeasurer& measurer);

@@ -120,7 +120,8 @@ StatusOr<Published> Chooser::Run() {
   if (!has_chosen_) AG_TRY(TakeInput());
   const bool is_faster = chosen_.baseline.verdict == v1::Result::FASTER;
   const bool may_fix = setting_.sets.empty();  // What is exported for ONNX Runtime has fixed sizes.
-  if ((portable || !is_faster) && may_fix && !request_.onnxruntime.empty() && !IsTimeOver()) {
+  const bool may_search = portable || (request_.is_final && !is_faster);
+  if (may_search && may_fix && !request_.onnxruntime.empty() && !IsTimeOver()) {
     measurer_.set_cancelled(
         [this] { return IsTimeOver(); });  // What is there may be published as it is.
     const Status tried = TryPortable();

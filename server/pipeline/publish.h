@@ -22,6 +22,7 @@ struct PublishRequest {
   const RuleSet* rules = nullptr;
   const v1::OptimizeRequest* job = nullptr;
   std::string onnxruntime;  // The version of ONNX Runtime beside the worker; empty: it is left out.
+  bool is_final = true;     // False: the search goes on.
   double seconds = 10;      // Sampling time of one comparison of files.
   // May be null. Optional steps are left out when nothing is left, or less than they take.
   std::function<Nanos()> time_left;
@@ -48,7 +49,8 @@ struct Published {
 // differs, the rule at fault is left out, and what is left of the candidate is tried next
 // (server/pipeline/wrong_rewrites.h). When none of these is
 // FASTER and ONNX Runtime is there, the rewrites that make ONNX Runtime faster are looked for, and
-// their file is taken when it is FASTER. Under target "portable" and for a model with opaque nodes,
+// their file is taken when it is FASTER; while the search goes on only under target "portable".
+// Under target "portable" and for a model with opaque nodes,
 // the winner, its runners-up and the input with a plan are not candidates. Errors come from outside
 // the files: no worker, cancelled, disk full.
 StatusOr<Published> ChooseOutput(const PublishRequest& request, PoolMeasurer& measurer,

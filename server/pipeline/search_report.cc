@@ -40,6 +40,8 @@ v1::Result::StopReason ToWire(StopReason reason) {
       return v1::Result::UNAVAILABLE;
     case StopReason::kCancelled:
       return v1::Result::CANCELLED;
+    case StopReason::kGoesOn:
+      return v1::Result::GOES_ON;
   }
   AG_CHECK(false);
 }

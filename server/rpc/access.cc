@@ -32,6 +32,7 @@ constexpr std::array kRpcs = {
     RpcRow{Rpc::kListJobs, "autograph.v1.Optimizer.ListJobs", {kRead, kAdmin}},
     RpcRow{Rpc::kWatchJob, "autograph.v1.Optimizer.WatchJob", {kRead, kAdmin}},
     RpcRow{Rpc::kCancelJob, "autograph.v1.Optimizer.CancelJob", {kSubmit, kAdmin}},
+    RpcRow{Rpc::kPublishBest, "autograph.v1.Optimizer.PublishBest", {kSubmit, kAdmin}},
     RpcRow{Rpc::kGetCapabilities,
            "autograph.v1.Optimizer.GetCapabilities",
            {kSubmit, kRead, kAdmin, kWorker}},

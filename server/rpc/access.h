@@ -39,6 +39,7 @@ enum class Rpc {
   kListJobs,
   kWatchJob,
   kCancelJob,
+  kPublishBest,
   kGetCapabilities,
   kSynchronize,
   kListWorkers,

@@ -52,22 +52,21 @@ class OptimizerService final : public v1::Optimizer::Service {
 
   grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request,
                       v1::Job* response) override {
-    const auto caller = core_.access->Admit(*context, Rpc::kGetJob);
-    if (!caller.ok()) return ToGrpc(caller.status());
-    const auto id = ParseJobName(request->name());
-    if (!id.ok()) return ToGrpc(id.status());
-    return Answer(Find(*id, *caller), response);
+    return Answer(Admitted(*context, Rpc::kGetJob, request->name()), response);
   }
 
   grpc::Status CancelJob(grpc::ServerContext* context, const v1::CancelJobRequest* request,
                          v1::Job* response) override {
-    const auto caller = core_.access->Admit(*context, Rpc::kCancelJob);
-    if (!caller.ok()) return ToGrpc(caller.status());
-    const auto id = ParseJobName(request->name());
-    if (!id.ok()) return ToGrpc(id.status());
-    const auto found = Find(*id, *caller);
+    const auto found = Admitted(*context, Rpc::kCancelJob, request->name());
     if (!found.ok()) return ToGrpc(found.status());
-    return Answer(core_.jobs->Cancel(*id, {request->request_id(), request->for_all()}), response);
+    return Answer(core_.jobs->Cancel(found->id, {request->request_id(), request->for_all()}),
+                  response);
+  }
+
+  grpc::Status PublishBest(grpc::ServerContext* context, const v1::PublishBestRequest* request,
+                           v1::Job* response) override {
+    const auto found = Admitted(*context, Rpc::kPublishBest, request->name());
+    return Answer(found.ok() ? core_.jobs->PublishBest(found->id) : found, response);
   }
 
   grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
@@ -148,6 +147,13 @@ class OptimizerService final : public v1::Optimizer::Service {
   static grpc::Status Answer(const StatusOr<Job>& job, v1::Job* response) {
     if (job.ok()) ToProto(*job, response);
     return ToGrpc(job.status());
+  }
+
+  // Returns the job of a call about one.
+  StatusOr<Job> Admitted(const grpc::ServerContext& context, Rpc rpc, const std::string& name) {
+    AG_LET(const Caller caller, core_.access->Admit(context, rpc));
+    AG_LET(const int64_t id, ParseJobName(name));
+    return Find(id, caller);
   }
 
   // Another tenant's job is as one that there is none of.

@@ -181,6 +181,7 @@ def wrong_messages(address: str) -> None:
         "Optimizer/GetJob",
         "Optimizer/ListJobs",
         "Optimizer/CancelJob",
+        "Optimizer/PublishBest",
         "Optimizer/DeleteModel",
         "Cache/ListMeasurements",
         "Cache/ListGraphs",

@@ -19,7 +19,7 @@ from ._wire import blobs_pb2, blobs_pb2_grpc, cache_pb2_grpc, optimizer_pb2, opt
 from .client import OnProgress
 from .errors import AutoGraphError, Code, FailedPrecondition, NotFound, Unavailable
 from .graph import Graph, graph_of
-from .job import Job, State, job_of, raise_unless_answered
+from .job import Job, State, best_of, job_of, raise_unless_answered
 from .report import Result
 from .retry import Backoff, Deadline, Retry
 
@@ -170,6 +170,28 @@ class AsyncClient:
         raise_unless_answered(last)
         onnx = await self.download(last.output_digest)
         return _rpc.result_of(last, onnx, await self.download(last.report_digest))
+
+    async def best_so_far(
+        self,
+        job: Union[Job, str],
+        *,
+        timeout: Optional[float] = None,
+        on_progress: Optional[OnProgress] = None,
+    ) -> Result:
+        """As `Client.best_so_far`."""
+        name = _rpc.name_of(job)
+        request = optimizer_pb2.PublishBestRequest(name=name)
+        asked = job_of(await self._call(self._optimizer.PublishBest, request))
+        async for seen in self.watch(name, timeout=timeout):
+            if on_progress is not None:
+                on_progress(seen)
+            if seen.done:
+                return await self.result(seen)
+            if seen.best_version > asked.best_version:
+                best = best_of(seen)
+                onnx = await self.download(best.output_digest)
+                return _rpc.result_of(best, onnx, await self.download(best.report_digest))
+        raise AssertionError("a watch ends after a job that is done, or raises")
 
     async def job(self, name: str) -> Job:
         """As `Client.job`."""

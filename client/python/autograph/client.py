@@ -16,7 +16,7 @@ from ._model import Model, ModelLike
 from ._wire import blobs_pb2, blobs_pb2_grpc, cache_pb2_grpc, optimizer_pb2, optimizer_pb2_grpc
 from .errors import AutoGraphError, Code, FailedPrecondition, NotFound, Unavailable
 from .graph import Graph, graph_of
-from .job import Job, State, job_of, raise_unless_answered
+from .job import Job, State, best_of, job_of, raise_unless_answered
 from .report import Result
 from .retry import Backoff, Deadline, Retry
 
@@ -217,6 +217,34 @@ class Client:
             )
         except KeyboardInterrupt:
             raise _rpc.interrupted(_rpc.name_of(job), self.server) from None
+
+    def best_so_far(
+        self,
+        job: Union[Job, str],
+        *,
+        timeout: Optional[float] = None,
+        on_progress: Optional[OnProgress] = None,
+    ) -> Result:
+        """Returns the best that a running job has found; the job goes on.
+
+        Its file is made, compared and timed now, as a result's is, out of the job's own budget. Of
+        a job that has ended, or ends meanwhile, the result is returned. Arguments and errors as
+        `result`'s.
+        """
+        name = _rpc.name_of(job)
+        request = optimizer_pb2.PublishBestRequest(name=name)
+        asked = job_of(self._call(self._optimizer.PublishBest, request))
+        for seen in self.watch(name, timeout=timeout):
+            if on_progress is not None:
+                on_progress(seen)
+            if seen.done:
+                return self.result(seen)
+            if seen.best_version > asked.best_version:
+                best = best_of(seen)
+                return _rpc.result_of(
+                    best, self.download(best.output_digest), self.download(best.report_digest)
+                )
+        raise AssertionError("a watch ends after a job that is done, or raises")
 
     def job(self, name: str) -> Job:
         """Returns the job as it is now. Raises NotFound."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Optional
 
 from .errors import AutoGraphError, Cancelled, Code, error_of
@@ -69,6 +69,8 @@ class Job:
         verdict, speedup: of the result; "" and 1 while there is none, 0: NOT_MEASURED.
         cached: the whole answer came from the cache.
         output_digest, report_digest: SHA-256 of the result's blobs; "" while there is none.
+        best_version: grows when the best so far was asked for and came. best_error: why it did
+            not. best_output_digest, best_report_digest: as those of the result.
     """
 
     name: str
@@ -87,6 +89,10 @@ class Job:
     cached: bool = False
     output_digest: str = field(default="", repr=False)
     report_digest: str = field(default="", repr=False)
+    best_version: int = field(default=0, repr=False)
+    best_error: Optional[AutoGraphError] = field(default=None, repr=False)
+    best_output_digest: str = field(default="", repr=False)
+    best_report_digest: str = field(default="", repr=False)
 
     @property
     def done(self) -> bool:
@@ -97,7 +103,14 @@ class Job:
 def job_of(message: Any) -> Job:
     """Returns the job of an ``autograph.v1.Job`` message."""
     progress, request, result = message.progress, message.request, message.result
-    failed = message.HasField("error")
+    best = message.best_so_far
+
+    def error_in(name: str) -> Optional[AutoGraphError]:
+        error = getattr(message, name)
+        if not message.HasField(name):
+            return None
+        return error_of(error.code, error.message, job=message.name, reason=error.reason)
+
     return Job(
         name=message.name,
         state=State(type(message).State.Name(message.state).lower()),
@@ -121,21 +134,25 @@ def job_of(message: Any) -> Job:
         finished=int(message.finished_unix_seconds),
         resumed=message.resumed,
         version=message.version,
-        error=(
-            error_of(
-                message.error.code,
-                message.error.message,
-                job=message.name,
-                reason=message.error.reason,
-            )
-            if failed
-            else None
-        ),
+        error=error_in("error"),
         verdict=type(result).Verdict.Name(result.verdict) if message.HasField("result") else "",
         speedup=result.speedup if message.HasField("result") else 1.0,
         cached=result.cache.model_hit,
         output_digest=result.output_digest,
         report_digest=result.report_digest,
+        best_version=message.best_version,
+        best_error=error_in("best_error"),
+        best_output_digest=best.output_digest,
+        best_report_digest=best.report_digest,
+    )
+
+
+def best_of(job: Job) -> Job:
+    """Returns `job` with its best so far as its result; raises `best_error`."""
+    if job.best_error is not None:
+        raise job.best_error
+    return replace(
+        job, output_digest=job.best_output_digest, report_digest=job.best_report_digest
     )
 
 

@@ -243,6 +243,20 @@ class LongJobTest(unittest.TestCase):
         self.assertGreater(result.speedup, 1.5)
         self.assertEqual(self.client.cancel(job).state, State.CANCELLED)
 
+    def test_the_best_so_far_is_returned_and_the_job_goes_on(self) -> None:
+        job = self.client.submit(self.model, seed=17, **LONG)
+        for seen in self.client.watch(job):
+            if seen.progress.best_speedup > 1.5:
+                break
+        best = self.client.best_so_far(job, timeout=60)
+        self.assertGreater(best.speedup, 1.5)
+        self.assertFalse(best.cancelled)
+        self.assertFalse(self.client.job(job.name).done)
+        self.client.cancel(job)
+        end = self.client.result(job, timeout=30)
+        again = self.client.best_so_far(job)
+        self.assertEqual(again.onnx, end.onnx)
+
     def test_nothing_verified_is_an_error(self) -> None:
         stop(self.service.worker.pid)
         try:
