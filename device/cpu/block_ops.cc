@@ -102,6 +102,15 @@ BLOCK(Greater, x > y ? 1 : 0)
 BLOCK(Less, x < y ? 1 : 0)
 BLOCK(Where, x != 0 ? y : z)
 BLOCK(ScaleShift, x* y + z)
+// Two operators in one loop, whose result is that of one after the other.
+BLOCK(AddRelu, functions::Relu(x + y))
+BLOCK(AddClip, Clamp(x + y, p, q))
+BLOCK(AddHardSwish, functions::HardSwish(x + y))
+BLOCK(MulRelu, functions::Relu(x* y))
+BLOCK(MulClip, Clamp(x* y, p, q))
+BLOCK(ScaleShiftRelu, functions::Relu(x* y + z))
+BLOCK(ScaleShiftClip, Clamp(x* y + z, p, q))
+BLOCK(ScaleShiftHardSwish, functions::HardSwish(x* y + z))
 
 template <DType dtype>
 void RoundToHalfF(const float* a, const float*, const float*, float* out, int64_t n, float, float) {
@@ -342,6 +351,32 @@ BlockOp<double> NumberToIntegerOp(DType dtype) {
 BlockOp<double> WrapOp(DType dtype) {
   return {WithInteger(dtype, [](auto zero) { return &WrapI<decltype(zero)>; })};
 }
+
+template <class T>
+std::optional<BlockOp<T>> JoinedOp(const BlockOp<T>& first, const BlockOp<T>& second) {
+  struct Row {
+    BlockFn<T> first, second, joined;
+  };
+  static const Row rows[] = {
+      {PICK(Mul), PICK(Add), PICK(ScaleShift)},
+      {PICK(Add), PICK(Relu), PICK(AddRelu)},
+      {PICK(Add), PICK(Clip), PICK(AddClip)},
+      {PICK(Add), PICK(HardSwish), PICK(AddHardSwish)},
+      {PICK(Mul), PICK(Relu), PICK(MulRelu)},
+      {PICK(Mul), PICK(Clip), PICK(MulClip)},
+      {PICK(ScaleShift), PICK(Relu), PICK(ScaleShiftRelu)},
+      {PICK(ScaleShift), PICK(Clip), PICK(ScaleShiftClip)},
+      {PICK(ScaleShift), PICK(HardSwish), PICK(ScaleShiftHardSwish)},
+  };
+  for (const Row& row : rows) {
+    if (row.first == first.run && row.second == second.run) {
+      return BlockOp<T>{row.joined, second.p, second.q};
+    }
+  }
+  return std::nullopt;
+}
+template std::optional<BlockOp<float>> JoinedOp(const BlockOp<float>&, const BlockOp<float>&);
+template std::optional<BlockOp<double>> JoinedOp(const BlockOp<double>&, const BlockOp<double>&);
 
 template <class T>
 BlockOp<T> ScaleShiftOp() {

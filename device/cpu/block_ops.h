@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "graph/graph.h"
 
@@ -36,6 +37,12 @@ struct BlockOp {
 // type T. REQUIRES: Has(node.op, kElementwise).
 template <class T>
 BlockOp<T> BlockOpOf(const Node& node);
+
+// Returns the operator that computes `second` of what `first` gives, in one loop, with equal
+// results; nothing: there is none. Its operands are those of `first`, and then, where `second` has
+// two, its other one.
+template <class T>
+std::optional<BlockOp<T>> JoinedOp(const BlockOp<T>& first, const BlockOp<T>& second);
 
 // The steps of batch norm.
 template <class T>

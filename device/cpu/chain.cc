@@ -61,6 +61,7 @@ class Compiler {
       if (is_short)
         pass_.block = std::max(pass_.block / input.repeat.period, int64_t{1}) * input.repeat.period;
     }
+    JoinSteps();
     AssignRegisters();
     return std::move(pass_);
   }
@@ -83,9 +84,12 @@ class Compiler {
   int NewValue() { return values_++; }
 
   int Emit(BlockOp<T> op, int a, int b = -1, int c = -1) {
-    const int out = NewValue();
-    pass_.code.push_back({op, a, b < 0 ? a : b, c < 0 ? a : c, out});
-    return out;
+    Instruction<T> step{.op = op, .out = NewValue()};
+    for (const int value : {a, b, c}) {
+      if (value >= 0) step.read[step.reads++] = value;
+    }
+    pass_.code.push_back(step);
+    return step.out;
   }
 
   StatusOr<int> AddInput(PassInput input, const Shape& shape, Layout layout) {
@@ -242,9 +246,53 @@ class Compiler {
     return Emit(ScaleShiftOp<T>(), x, a, b);
   }
 
+  // Joins each step with the only reader of what it makes, where one loop computes both: registers
+  // are read and written once less.
+  void JoinSteps() {
+    std::vector<int> reads(values_, 0), maker(values_, -1);  // Maker: its position in `code`.
+    for (const Instruction<T>& step : pass_.code) {
+      for (const int value : step.operands()) ++reads[value];
+    }
+    for (const PassOutput& output : pass_.outputs) ++reads[output.value];
+    std::vector<Instruction<T>> code;
+    const auto join = [&](Instruction<T>* step) {
+      for (const int value : step->operands()) {
+        if (maker[value] < 0 || reads[value] != 1) continue;
+        Instruction<T>& first = code[static_cast<size_t>(maker[value])];
+        if (!Join(first, value, step)) continue;
+        first.op.run = nullptr;
+        return true;
+      }
+      return false;
+    };
+    for (Instruction<T> step : pass_.code) {
+      while (join(&step)) continue;
+      maker[step.out] = static_cast<int>(code.size());
+      code.push_back(step);
+    }
+    std::erase_if(code, [](const Instruction<T>& step) { return step.op.run == nullptr; });
+    pass_.code = std::move(code);
+  }
+
+  // Makes `step` compute `first` as well, which makes its operand `value`.
+  static bool Join(const Instruction<T>& first, int value, Instruction<T>* step) {
+    const auto op = JoinedOp(first.op, step->op);
+    if (!op) return false;
+    Instruction<T> joined = first;
+    joined.op = *op;
+    joined.out = step->out;
+    for (const int other : step->operands()) {
+      if (other != value) joined.read[joined.reads++] = other;
+    }
+    *step = joined;
+    return true;
+  }
+
   // Leaves dense values of type T, and long runs, in memory; gives each other value a register.
   void AssignRegisters() {
-    pass_.register_of.assign(values_, 0);
+    pass_.register_of.assign(values_, -1);
+    for (const PassInput& input : pass_.inputs) pass_.register_of[input.value] = 0;
+    for (const Instruction<T>& step : pass_.code) pass_.register_of[step.out] = 0;
     for (const PassInput& input : pass_.inputs) {
       const bool lies_so =
           input.form == PassInput::Form::kDense ||

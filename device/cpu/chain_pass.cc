@@ -241,7 +241,10 @@ class Worker {
       at_[output.value] = static_cast<T*>(outputs_[output.slot]) + start;
     }
     for (const Instruction<T>& i : pass_.code) {
-      i.op.run(at_[i.a], at_[i.b], at_[i.c], at_[i.out], n, i.op.p, i.op.q);
+      const T* const a = at_[i.read[0]];
+      const T* const b = i.reads > 1 ? at_[i.read[1]] : a;
+      const T* const c = i.reads > 2 ? at_[i.read[2]] : a;
+      i.op.run(a, b, c, at_[i.out], n, i.op.p, i.op.q);
     }
     for (const PassOutput& output : pass_.outputs) {
       if (pass_.register_of[output.value] < 0) continue;

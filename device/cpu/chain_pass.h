@@ -2,6 +2,7 @@
 // thread-safe for separate registers, pointers and outputs.
 #pragma once
 
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -63,7 +64,11 @@ bool LiesAsHeld(DType dtype) {
 template <class T>
 struct Instruction {
   BlockOp<T> op;
-  int a = 0, b = 0, c = 0, out = 0;
+  int read[3] = {0, 0, 0};  // The values that it reads, of which there are `reads`.
+  int reads = 0;
+  int out = 0;
+
+  std::span<const int> operands() const { return {read, static_cast<size_t>(reads)}; }
 };
 
 template <class T>
