@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "device/cpu/block_ops.h"
+#include "device/cpu/host.h"
+#include "device/cpu/softmax_loops.h"
 #include "device/cpu/strided.h"
 #include "graph/text_form.h"
 
@@ -60,11 +62,8 @@ void TimeTransposeOfK() {
 int Main() {
   std::vector<float> x(kRows * kColumns), y(x.size());
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7919 % 1000) / 100 - 5;
-  PrintPerElement("exp, sum", LeastNs([&] {
-                    for (int64_t row = 0; row < kRows; ++row) {
-                      cpu::ExpSum(&x[row * kColumns], &y[row * kColumns], kColumns, 5);
-                    }
-                  }));
+  const cpu::SoftmaxLoops& softmax = cpu::SoftmaxLoopsFor(cpu::InstructionSet());
+  PrintPerElement("softmax", LeastNs([&] { softmax.rows(x.data(), y.data(), kRows, kColumns); }));
   TimeOperator("exp", "exp(x)", x, y);
   TimeOperator("tanh", "tanh(x)", x, y);
   TimeOperator("erf", "erf(x)", x, y);

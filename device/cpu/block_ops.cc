@@ -406,15 +406,4 @@ BlockOp<float> RoundToHalfOp(DType dtype) {
                                    : RoundToHalfF<DType::kBFloat16>};
 }
 
-AG_CLONES float ExpSum(const float* in, float* out, int64_t n, float shift) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) {
-    const float e = FastExp(in[i] - shift);
-    out[i] = e;
-    sum += e;
-  }
-  return sum;
-}
-
 }  // namespace ag::cpu

@@ -70,7 +70,4 @@ BlockOp<double> RoundOp(DType dtype);
 // Returns the operator that rounds each float to one that `dtype`, f16 or bf16, holds.
 BlockOp<float> RoundToHalfOp(DType dtype);
 
-// Computes out[i] = exp(in[i] - shift) and returns the sum, for softmax.
-float ExpSum(const float* in, float* out, int64_t n, float shift);
-
 }  // namespace ag::cpu

@@ -11,23 +11,26 @@
 
 namespace ag::cpu {
 
-// A vector of so many floats, and one that lies anywhere in memory.
+// A vector of so many floats, one that lies anywhere in memory, and one of as many integers.
 template <int64_t lanes>
 struct Lanes;
 template <>
 struct Lanes<16> {
   using Vector = float __attribute__((vector_size(64)));
   using Loose = float __attribute__((vector_size(64), aligned(4)));
+  using Numbers = int32_t __attribute__((vector_size(64)));
 };
 template <>
 struct Lanes<8> {
   using Vector = float __attribute__((vector_size(32)));
   using Loose = float __attribute__((vector_size(32), aligned(4)));
+  using Numbers = int32_t __attribute__((vector_size(32)));
 };
 template <>
 struct Lanes<4> {
   using Vector = float __attribute__((vector_size(16)));
   using Loose = float __attribute__((vector_size(16), aligned(4)));
+  using Numbers = int32_t __attribute__((vector_size(16)));
 };
 
 // Returns what belongs to an instruction set of InstructionSet(): "avx512", "avx2", or any other.

@@ -3,24 +3,13 @@
 
 #include "device/cpu/block_ops.h"
 #include "device/cpu/fast_math.h"
+#include "device/cpu/host.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/softmax_loops.h"
 
 namespace ag::cpu {
 namespace {
-
-// Where an element is NaN the result may be any: the sum of the exponentials is NaN then.
-AG_CLONES float MaxOf(const float* x, int64_t n) {
-  float most = x[0];
-#pragma omp simd reduction(max : most)
-  for (int64_t i = 0; i < n; ++i) most = most > x[i] ? most : x[i];
-  return most;
-}
-
-AG_CLONES void Scale(float* x, int64_t n, float factor) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) x[i] *= factor;
-}
 
 // One step along the axis for `n` neighbouring columns.
 AG_CLONES void RaiseMax(const float* x, float* most, int64_t n) {
@@ -54,20 +43,18 @@ class Softmax : public Kernel {
     if (size_ == 0 || inner_ == 0) return OkStatus();
     const int64_t grain = std::max<int64_t>(kLightGrain / 4 / (size_ * inner_), 1);
     ParallelFor(cores_, outer_, grain, [&](int64_t begin, int64_t end, int) {
+      if (inner_ == 1) {
+        return loops_.rows(x + begin * size_, y + begin * size_, end - begin, size_);
+      }
       for (int64_t i = begin; i < end; ++i) {
         const int64_t at = i * size_ * inner_;
-        inner_ == 1 ? Row(x + at, y + at) : Columns(x + at, y + at);
+        Columns(x + at, y + at);
       }
     });
     return OkStatus();
   }
 
  private:
-  void Row(const float* x, float* y) const {
-    const float sum = ExpSum(x, y, size_, MaxOf(x, size_));
-    Scale(y, size_, 1.0f / sum);
-  }
-
   void Columns(const float* x, float* y) const {
     constexpr int64_t kWidth = 64;
     float most[kWidth], sum[kWidth];
@@ -83,6 +70,7 @@ class Softmax : public Kernel {
     }
   }
 
+  const SoftmaxLoops& loops_ = SoftmaxLoopsFor(InstructionSet());
   int port_;
   int cores_;
   int64_t outer_ = 0, size_ = 0, inner_ = 0;
