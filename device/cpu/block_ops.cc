@@ -6,6 +6,8 @@
 #include <span>
 #include <type_traits>
 
+#include "device/cpu/block_functions.h"
+#include "device/cpu/block_macros.h"
 #include "device/cpu/fast_math.h"
 #include "device/cpu/half_loops.h"
 #include "graph/reference/function_numbers.h"
@@ -14,61 +16,10 @@
 namespace ag::cpu {
 namespace {
 
-// BLOCK(Name, expression of x, y, z, p, q) makes NameF for float and NameD for double.
-#define BLOCK_FOR(name, T, clones, ...)                                               \
-  clones void name(const T* a, const T* b, const T* c, T* out, int64_t n, T p, T q) { \
-    (void)p;                                                                          \
-    (void)q;                                                                          \
-    _Pragma("omp simd") for (int64_t i = 0; i < n; ++i) {                             \
-      [[maybe_unused]] const T x = a[i];                                              \
-      [[maybe_unused]] const T y = b[i];                                              \
-      [[maybe_unused]] const T z = c[i];                                              \
-      out[i] = static_cast<T>(__VA_ARGS__);                                           \
-    }                                                                                 \
-  }
-#define BLOCK(Name, ...)                            \
-  BLOCK_FOR(Name##F, float, AG_CLONES, __VA_ARGS__) \
-  BLOCK_FOR(Name##D, double, , __VA_ARGS__)
-
-AG_INLINE float Gelu(float x) { return 0.5f * x * (1.0f + FastErf(x * 0.70710678118654752f)); }
-AG_INLINE double Gelu(double x) { return 0.5 * x * (1.0 + std::erf(x * 0.70710678118654752440)); }
-
-// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 template <class T>
-AG_INLINE T GeluByTanh(T x) {
-  const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
-  return T(0.5) * x * (T(1) + FastTanh(inner));
+AG_INLINE T Relu(T x) {
+  return x < T(0) ? T(0) : x;
 }
-
-// The functions of the operator table; those of fast_math.h take the place of C's.
-namespace functions {
-
-template <class T>
-AG_INLINE T Log1p(T x) {
-  return FastLog1p(x);
-}
-#define MATH(Name, word)                         \
-  template <class T>                             \
-  AG_INLINE T Name(T x) {                        \
-    if constexpr (requires { Fast##Name(x); }) { \
-      return Fast##Name(x);                      \
-    } else {                                     \
-      return std::word(x);                       \
-    }                                            \
-  }
-#define FUNCTION(Name, parameters, arguments, ...)      \
-  template <class T>                                    \
-  AG_INLINE T Name parameters {                         \
-    if constexpr (requires { Fast##Name arguments; }) { \
-      return Fast##Name arguments;                      \
-    } else {                                            \
-      return __VA_ARGS__;                               \
-    }                                                   \
-  }
-#include "graph/functions.def"
-
-}  // namespace functions
-
 template <class T>
 AG_INLINE T Clamp(T x, T low, T high) {
   const T raised = x < low ? low : x;
@@ -83,12 +34,7 @@ T PythonMod(T x, T y) {
   return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
-#define FUNCTION(Name, parameters, arguments, ...) BLOCK(Name, functions::Name arguments)
-#define MATH(Name, word) FUNCTION(Name, , (x))
-#include "graph/functions.def"
 BLOCK(Copy, x)
-BLOCK(GeluErf, Gelu(x))
-BLOCK(GeluTanh, GeluByTanh(x))
 BLOCK(IsSet, x == 0 ? 0 : 1)
 BLOCK(Clip, Clamp(x, p, q))
 BLOCK(AddNumber, x + p)
@@ -103,14 +49,14 @@ BLOCK(Less, x < y ? 1 : 0)
 BLOCK(Where, x != 0 ? y : z)
 BLOCK(ScaleShift, x* y + z)
 // Two operators in one loop, whose result is that of one after the other.
-BLOCK(AddRelu, functions::Relu(x + y))
+BLOCK(AddRelu, Relu(x + y))
 BLOCK(AddClip, Clamp(x + y, p, q))
-BLOCK(AddHardSwish, functions::HardSwish(x + y))
-BLOCK(MulRelu, functions::Relu(x* y))
+BLOCK(AddHardSwish, FastHardSwish(x + y))
+BLOCK(MulRelu, Relu(x* y))
 BLOCK(MulClip, Clamp(x* y, p, q))
-BLOCK(ScaleShiftRelu, functions::Relu(x* y + z))
+BLOCK(ScaleShiftRelu, Relu(x* y + z))
 BLOCK(ScaleShiftClip, Clamp(x* y + z, p, q))
-BLOCK(ScaleShiftHardSwish, functions::HardSwish(x* y + z))
+BLOCK(ScaleShiftHardSwish, FastHardSwish(x* y + z))
 
 template <DType dtype>
 void RoundToHalfF(const float* a, const float*, const float*, float* out, int64_t n, float, float) {
@@ -245,46 +191,20 @@ BlockOp<double> ClipOp(const Node& node) {
   return {ClipI, bounds[0], bounds[1]};
 }
 
-template <class T>
-struct Pick {
-  static BlockFn<T> Of(BlockFn<float> f, BlockFn<double> d) {
-    if constexpr (std::is_same_v<T, float>) {
-      return f;
-    } else {
-      return d;
-    }
-  }
-};
-#define PICK(Name) Pick<T>::Of(Name##F, Name##D)
-
-// The operators that one loop computes for all element types and attributes.
-template <class T>
-struct BlockRow {
-  OpKind op;
-  BlockFn<T> run;
-};
-template <class T>
-std::span<const BlockRow<T>> BlockRows() {
-  static const BlockRow<T> rows[] = {
-#define FUNCTION(Name, parameters, arguments, ...) {OpKind::k##Name, PICK(Name)},
-#define MATH(Name, word) FUNCTION(Name, , )
-#include "graph/functions.def"
-      {OpKind::kMin, PICK(Min)},   {OpKind::kMax, PICK(Max)},     {OpKind::kGreater, PICK(Greater)},
-      {OpKind::kLess, PICK(Less)}, {OpKind::kWhere, PICK(Where)},
-  };
-  return rows;
-}
-
 }  // namespace
 
 template <class T>
 BlockOp<T> BlockOpOf(const Node& node) {
-  for (const BlockRow<T>& row : BlockRows<T>()) {
-    if (row.op != node.op) continue;
+  if (const BlockFn<T> run = FunctionBlock<T>(node.op); run != nullptr) {
     const auto [p, q] = FunctionNumbers(node);
-    return {row.run, static_cast<T>(p), static_cast<T>(q)};
+    return {run, static_cast<T>(p), static_cast<T>(q)};
   }
   const auto number = [&](std::string_view name) { return static_cast<T>(node.Float(name)); };
+  if (node.op == OpKind::kMin) return {PICK(Min)};
+  if (node.op == OpKind::kMax) return {PICK(Max)};
+  if (node.op == OpKind::kGreater) return {PICK(Greater)};
+  if (node.op == OpKind::kLess) return {PICK(Less)};
+  if (node.op == OpKind::kWhere) return {PICK(Where)};
   if (node.op == OpKind::kDiv) return {PICK(Div)};
   if (node.op == OpKind::kPow) return {PICK(Pow)};
   if (node.op == OpKind::kMod) return {node.Int("fmod") != 0 ? PICK(ModC) : PICK(ModPython)};
@@ -293,7 +213,7 @@ BlockOp<T> BlockOpOf(const Node& node) {
     return {node.outputs[0].dtype == DType::kBool ? PICK(IsSet) : PICK(Copy)};
   }
   AG_CHECK(node.op == OpKind::kGelu);
-  return {node.attributes->String("approximate") == "none" ? PICK(GeluErf) : PICK(GeluTanh)};
+  return {GeluBlock<T>(node.attributes->String("approximate") != "none")};
 }
 template BlockOp<float> BlockOpOf<float>(const Node& node);
 template BlockOp<double> BlockOpOf<double>(const Node& node);
@@ -357,16 +277,20 @@ std::optional<BlockOp<T>> JoinedOp(const BlockOp<T>& first, const BlockOp<T>& se
   struct Row {
     BlockFn<T> first, second, joined;
   };
+  static const BlockFn<T> mul = FunctionBlock<T>(OpKind::kMul),
+                          add = FunctionBlock<T>(OpKind::kAdd),
+                          relu = FunctionBlock<T>(OpKind::kRelu),
+                          hard_swish = FunctionBlock<T>(OpKind::kHardSwish);
   static const Row rows[] = {
-      {PICK(Mul), PICK(Add), PICK(ScaleShift)},
-      {PICK(Add), PICK(Relu), PICK(AddRelu)},
-      {PICK(Add), PICK(Clip), PICK(AddClip)},
-      {PICK(Add), PICK(HardSwish), PICK(AddHardSwish)},
-      {PICK(Mul), PICK(Relu), PICK(MulRelu)},
-      {PICK(Mul), PICK(Clip), PICK(MulClip)},
-      {PICK(ScaleShift), PICK(Relu), PICK(ScaleShiftRelu)},
+      {mul, add, PICK(ScaleShift)},
+      {add, relu, PICK(AddRelu)},
+      {add, PICK(Clip), PICK(AddClip)},
+      {add, hard_swish, PICK(AddHardSwish)},
+      {mul, relu, PICK(MulRelu)},
+      {mul, PICK(Clip), PICK(MulClip)},
+      {PICK(ScaleShift), relu, PICK(ScaleShiftRelu)},
       {PICK(ScaleShift), PICK(Clip), PICK(ScaleShiftClip)},
-      {PICK(ScaleShift), PICK(HardSwish), PICK(ScaleShiftHardSwish)},
+      {PICK(ScaleShift), hard_swish, PICK(ScaleShiftHardSwish)},
   };
   for (const Row& row : rows) {
     if (row.first == first.run && row.second == second.run) {
@@ -394,7 +318,7 @@ template BlockOp<double> AddNumberOp<double>(double);
 
 template <class T>
 BlockOp<T> SqrtOp() {
-  return {PICK(Sqrt)};
+  return {FunctionBlock<T>(OpKind::kSqrt)};
 }
 template BlockOp<float> SqrtOp<float>();
 template BlockOp<double> SqrtOp<double>();
