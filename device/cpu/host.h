@@ -18,7 +18,7 @@ std::string SpecText(int cores);
 // saturate in between.
 bool HasExactByteProducts();
 
-// Returns the environment, e.g. "cores=2;cpu=AMD EPYC;isa=avx512;onednn=2.6.3;policy=7".
+// Returns the environment, e.g. "cores=2;cpu=AMD EPYC;isa=avx512;onednn=2.6.3;policy=8".
 Environment EnvironmentOf(int cores);
 
 }  // namespace ag::cpu
