@@ -1,10 +1,11 @@
 // The speed and the memory of the search on models of the zoo:
 //   build/search_numbers [--spec FILE] [--precision P] [--rounds N] [--threads N]
-//                        [--part region|search] [MODEL...]
-// (deploy/devices/cpu.spec, fp32; 1 round; 1 thread; both parts; the four largest models)
+//                        [--part region|cells|search] [MODEL...]
+// (deploy/devices/cpu.spec, fp32; 1 round; 1 thread; all parts; the four largest models)
 // Prints for each model
 //   - a region, its first 40 operators: the distinct graphs that backtracking scores a second
 //   there;
+//   - its cells: the forms of them searched, several at once, with a budget that all of them use;
 //   - the whole search of the model, cold: graphs, seconds, memory. A hashed roofline of the spec
 //     gives the groups' times, so that only the search is timed.
 // Seconds are processor time of this process with one thread, which others on the machine change
@@ -18,6 +19,7 @@
 #include "base/command_line.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
+#include "search/cell_search.h"
 #include "search/part_search.h"
 #include "search/testing/test_search.h"
 #include "zoo/pieces.h"
@@ -38,6 +40,8 @@ struct Options {
 // The operators of a region, and the graphs that are scored there at most.
 constexpr int kRegionOperators = 40;
 constexpr int kRegionGraphs = 5000;
+// The graphs that are scored in all cells at most.
+constexpr int kCellsGraphs = 100'000;
 
 // Returns one line of /proc/self/status, in MiB.
 double StatusMib(std::string_view field) {
@@ -60,6 +64,12 @@ SearchRequest RequestFor(Graph graph, const Options& options, const DeviceSpec& 
   request.threads = options.threads;
   request.options.limits.time_max = std::chrono::minutes(10);
   return request;
+}
+
+int LargestOf(const SearchLog& log) {
+  int nodes = 0;
+  for (const SearchedRegion& form : log.regions) nodes = std::max(nodes, form.nodes);
+  return nodes;
 }
 
 // Backtracking on the model's first operators by themselves, with the slack that cells have.
@@ -85,6 +95,30 @@ Status SearchRegion(const Graph& model, const Options& options, const DeviceSpec
       Operators(request.input), request.input.size(), search.run.counts.graphs,
       search.run.counts.expansions, seconds, search.run.counts.graphs / seconds,
       found.estimate_ns / best_ns);
+  return OkStatus();
+}
+
+// The search of the distinct cells, and what it finds taken at their copies.
+Status SearchCells(const Graph& model, const Options& options, const DeviceSpec& spec) {
+  SearchRequest request = RequestFor(model, options, spec);
+  SearchLimits& limits = request.options.limits;
+  limits.cell_graphs_max = limits.groups_max = kCellsGraphs;
+  FakeMeasurer measurer(spec);
+  measurer.keeps_calls = false;
+  TestSearch search(request, BuiltInRules(), measurer, RealClock());
+  const double input_ns = search.MeasureInput();
+  RewriteTrail trail;
+  CellSearch cells(search.setting, trail, nullptr, limits.time_max);
+  const double begin = Seconds(options);
+  const std::optional<RankedGraph> found = cells.Run();
+  const double seconds = Seconds(options) - begin;
+  const int graphs = search.run.counts.cell_graphs;
+  std::printf(
+      "  cells  %3zu forms, %3d nodes at most  %5d graphs  %4d groups  %6.2f s  %6.0f graphs/s  "
+      "%.3fx  %s\n",
+      cells.TakeUses().size(), LargestOf(search.run.log), graphs, search.times.asked(), seconds,
+      graphs / seconds, input_ns / (found ? found->estimate_ns : input_ns),
+      (found ? found->graph : request.input).digest().Short().c_str());
   return OkStatus();
 }
 
@@ -115,9 +149,14 @@ Status SearchAll(const Options& options) {
     MemoryWeights weights;
     AG_LET(const Graph built, BuildZooModel(name, {}, &weights));
     AG_LET(Graph model, CleanUp(built, BuiltInRules()));
-    if (options.part != "search") AG_TRY(SearchRegion(model, options, spec), "{}", name);
+    const auto is_wanted = [&](std::string_view part) {
+      return options.part.empty() || options.part == part;
+    };
+    if (is_wanted("region")) AG_TRY(SearchRegion(model, options, spec), "{}", name);
     std::fflush(stdout);
-    if (options.part != "region") {
+    if (is_wanted("cells")) AG_TRY(SearchCells(model, options, spec), "{}", name);
+    std::fflush(stdout);
+    if (is_wanted("search")) {
       AG_TRY(SearchModel(std::move(model), options, spec), "{}", name);
     }
     std::fflush(stdout);
@@ -136,7 +175,8 @@ int main(int argc, char** argv) {
   app.add_option("--precision", options.precision, "Precision");
   app.add_option("--rounds", options.rounds, "Measured rounds");
   app.add_option("--threads", options.threads, "Threads that score")->check(ag::WrongAmount);
-  app.add_option("--part", options.part, "Only this part")->check(ag::OneOf({"region", "search"}));
+  app.add_option("--part", options.part, "Only this part")
+      ->check(ag::OneOf({"region", "cells", "search"}));
   app.add_option("MODEL", options.models, "Models of the zoo; none: the four largest");
   if (const int code = ag::ParseCommandLine(app, argc, argv); code >= 0) return code;
   if (options.models.empty()) {

@@ -28,7 +28,7 @@ std::vector<RankedGraph> BeamSearch::Run(const std::vector<RankedGraph>& roots,
     Expand(graphs_.AddRoot(root.graph), {.estimate_ns = root.estimate_ns, .step = root.step});
   }
   while (MayExpand() && Pass()) continue;
-  stop_ = least_.OrStale(LimitReached());
+  stop_ = least_.OrStale(limit_);
   return best_.Take(setting_.rules);
 }
 
@@ -39,6 +39,18 @@ StopReason BeamSearch::LimitReached() const {
   const int graphs = setting_.run.counts.graphs;
   const bool reached = graphs >= end_ || (total_max > 0 && graphs >= total_max);
   return reached ? StopReason::kGraphs : StopReason::kNone;
+}
+
+// Limits are looked at where a new graph is to be scored, and nowhere else: then the counts repeat
+// a search that time stopped.
+bool BeamSearch::MayScore() {
+  if (limit_ == StopReason::kNone) limit_ = LimitReached();
+  return limit_ == StopReason::kNone;
+}
+
+bool BeamSearch::MayExpand() {
+  if (setting_.run.Cancelled()) limit_ = StopReason::kCancelled;
+  return least_.OrStale(limit_) == StopReason::kNone;
 }
 
 // Returns whether a graph was left that no pass expanded before.

@@ -54,8 +54,8 @@ class BeamSearch {
   using Level = std::map<GraphKey, Entry>;
 
   StopReason LimitReached() const;
-  bool MayScore() const { return LimitReached() == StopReason::kNone; }
-  bool MayExpand() const { return least_.OrStale(LimitReached()) == StopReason::kNone; }
+  bool MayScore();
+  bool MayExpand();
   bool Pass();
   bool SettleFront(Level* level);
   void Expand(DerivedGraphs::Id graph, const Place& place);
@@ -68,8 +68,9 @@ class BeamSearch {
   absl::flat_hash_set<StructureHash> seen_;
   std::vector<Level> levels_;  // Graphs that are not expanded yet, by number of rewrites.
   BestGraphs best_;
-  BestEstimate least_;  // Of the expanded graphs.
-  int end_ = 0;         // No more graphs are scored at this count.
+  BestEstimate least_;                    // Of the expanded graphs.
+  int end_ = 0;                           // No more graphs are scored at this count.
+  StopReason limit_ = StopReason::kNone;  // What was reached where a graph was to be scored.
 };
 
 }  // namespace ag

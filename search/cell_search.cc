@@ -14,7 +14,7 @@ SearchRequest RequestForCells(const SearchRequest& request, Nanos time_max) {
   SearchRequest cells = request;
   cells.options.beta = std::max(request.options.beta, CellSearch::kCellBeta);
   SearchLimits& limits = cells.options.limits;
-  limits.expansions_max = CellSearch::kFormLimits.backtracking_graphs;
+  limits.expansions_max = kFormLimits.backtracking_graphs;
   limits.expansions_total_max = 0;
   limits.stale_graphs_max = 0;
   limits.graphs_total_max = request.options.limits.cell_graphs_max;
@@ -37,8 +37,8 @@ RegionKey KeyOf(const Digest& form, const SearchSetting& setting) {
       form.Hex(), request.environment, Sha256(FormatDeviceSpec(request.spec)).Hex(),
       setting.rules.digest().Hex(), request.policy.precision, request.policy.cold_cache,
       setting.layout ? LayoutName(*setting.layout) : "any", StreamsMax(request), options.alpha,
-      options.beta, options.limits.detour_max, CellSearch::kFormLimits.backtracking_graphs,
-      CellSearch::kFormLimits.beam_graphs, options.limits.candidates_max, kSearchVersion);
+      options.beta, options.limits.detour_max, kFormLimits.backtracking_graphs,
+      kFormLimits.beam_graphs, options.limits.candidates_max, kSearchVersion);
   return key;
 }
 
@@ -53,7 +53,7 @@ CellSearch::CellSearch(const SearchSetting& setting, RewriteTrail& trail, Region
                run_,     setting.pool,  setting.layout},
       trail_(trail),
       regions_(regions),
-      one_rule_(setting.rules) {}
+      one_rules_(static_cast<size_t>(setting.pool.threads()), OneRule(setting.rules)) {}
 
 // Always: whole_ is the input with what was taken so far, at cells behind those still to come.
 std::optional<RankedGraph> CellSearch::Run() {
@@ -101,73 +101,49 @@ void CellSearch::SolveForms() {
   for (auto& [digest, form] : forms_) dearest_.push_back(&form);
   std::ranges::stable_sort(dearest_, std::greater<>(),
                            [](const Form* form) { return form->use.copies * form->estimate_ns; });
-  for (Form* form : dearest_) Solve(form);
+  const auto forms = std::span<Form* const>(dearest_);
+  for (size_t begin = 0; begin < forms.size(); begin += kFormsAtOnce) {
+    if (run_.Over() || IsSpent() || setting_.times.Stopped()) return;
+    SolveWave(forms.subspan(begin, std::min(kFormsAtOnce, forms.size() - begin)));
+  }
 }
 
 bool CellSearch::IsSpent() const {
   return run_.counts.graphs >= request_.options.limits.graphs_total_max;
 }
 
-void CellSearch::Solve(Form* form) {
-  if (run_.Over() || IsSpent()) return;
-  if (regions_ == nullptr || !Recall(form)) Search(form);
+void CellSearch::SolveWave(std::span<Form* const> forms) {
+  std::vector<std::optional<RegionEntry>> known;
+  for (const Form* form : forms) known.push_back(Recall(*form));
+  std::vector<FormWave::Task> tasks;
+  for (size_t i = 0; i < forms.size(); ++i) {
+    tasks.push_back({forms[i]->graph, known[i] ? &*known[i] : nullptr});
+  }
+  std::vector<FormFound> found = FormWave(setting_, one_rules_).Run(tasks);
+  for (size_t i = 0; i < forms.size(); ++i) {
+    Form& form = *forms[i];
+    form.use.origin = found[i].origin;
+    if (found[i].origin == RegionOrigin::kNotReached) continue;
+    found[i].entry.operators = form.use.entry.operators;
+    form.use.entry = std::move(found[i].entry);
+    form.results = std::move(found[i].results);
+    form.figures = found[i].figures;
+    if (form.use.origin == RegionOrigin::kSearched) Keep(form);
+  }
 }
 
-// Takes what the store knows of the form. False: nothing that is of use, and nothing was counted.
-// The results are made and their groups asked for, as a search of the form would have: what is
-// taken at the copies is compared by the same times. Each counts as a graph scored.
-bool CellSearch::Recall(Form* form) {
-  StatusOr<RegionEntry> entry = regions_->Find(form->use.key, form->use.copies);
-  if (!entry.ok()) {
-    if (entry.status().code() != StatusCode::kNotFound) run_.Warn(Message(entry.status()));
-    return false;
-  }
-  std::vector<std::pair<Graph, RegionResult*>> made;
-  for (RegionResult& result : entry->results) {
-    StatusOr<Graph> graph = TakeSteps(form->graph, result.steps, one_rule_);
-    if (graph.ok()) made.emplace_back(*std::move(graph), &result);
-    if (run_.Over()) return true;
-  }
-  if (made.empty() && !entry->results.empty()) return false;
-  form->use.origin = RegionOrigin::kKnown;
-  const int graphs = run_.counts.graphs, asked = setting_.times.asked();
-  const auto score = [&](const Graph& graph) {
-    ++run_.counts.graphs;
-    const bool has_groups = FormMeasuredGroups(setting_.For(graph), setting_.times).ok();
-    return has_groups ? EstimateNs(graph, setting_) : kNoTimeNs;
-  };
-  const double estimate_ns = score(form->graph);
-  for (const auto& [graph, result] : made) {
-    if (run_.Over() || IsSpent()) break;
-    const double result_ns = score(graph);
-    if (IsGain(result_ns, estimate_ns)) form->results.push_back({result->steps, result_ns});
-  }
-  std::ranges::stable_sort(form->results, {}, &RegionResult::estimate_ns);
-  form->use.entry = *std::move(entry);
-  form->figures.estimate_ns = form->figures.best_ns = estimate_ns;
-  if (!form->results.empty()) form->figures.best_ns = form->results[0].estimate_ns;
-  form->figures.seen = run_.counts.graphs - graphs;
-  form->figures.groups = setting_.times.asked() - asked;
-  form->figures.results = static_cast<int>(form->results.size());
-  return true;
+// Returns what the store knows of the form.
+std::optional<RegionEntry> CellSearch::Recall(const Form& form) {
+  if (regions_ == nullptr) return std::nullopt;
+  StatusOr<RegionEntry> entry = regions_->Find(form.use.key, form.use.copies);
+  if (entry.ok()) return *std::move(entry);
+  if (entry.status().code() != StatusCode::kNotFound) run_.Warn(Message(entry.status()));
+  return std::nullopt;
 }
 
-// Searches a cell. Its groups are mostly those of the whole graph, which are measured; those at its
-// ends are not.
-void CellSearch::Search(Form* form) {
-  request_.input = form->graph;
-  const int failed = setting_.times.failed();
-  PartSearch found = SearchPart(setting_, one_rule_, kFormLimits);
-  form->figures = found.figures;
-  form->results = std::move(found.results);
-  form->use.entry.estimate_ns = found.estimate_ns;
-  form->use.entry.results = form->results;
-  const bool has_times = found.stop != StopReason::kGroups && found.estimate_ns != kNoTimeNs &&
-                         setting_.times.failed() == failed;
-  const bool is_complete = has_times && !run_.Over() && !IsSpent();
-  form->use.origin = is_complete ? RegionOrigin::kSearched : RegionOrigin::kCut;
-  if (!is_complete || regions_ == nullptr) return;
-  const Status kept = regions_->Put(form->use.key, form->use.entry, form->use.copies);
+void CellSearch::Keep(const Form& form) {
+  if (regions_ == nullptr) return;
+  const Status kept = regions_->Put(form.use.key, form.use.entry, form.use.copies);
   if (!kept.ok()) run_.Warn(Message(kept));
 }
 
@@ -176,7 +152,7 @@ void CellSearch::TakeAt(const Cell& cell, Form* form) {
   for (const RegionResult& result : form->results) {
     if (Over()) return;
     ++whole_setting_.run.counts.cell_takes;
-    StatusOr<CellReplay> replay = ReplayInCell(whole_.graph, cell, result.steps, one_rule_);
+    StatusOr<CellReplay> replay = ReplayInCell(whole_.graph, cell, result.steps, one_rules_[0]);
     if (!replay.ok()) continue;
     const double estimate_ns = EstimateNs(replay->graph, setting_);
     if (!IsGain(estimate_ns, whole_.estimate_ns)) continue;

@@ -2,17 +2,15 @@
 // finds there at every copy. A slack that is a share of the estimate is narrow in a cell and wide
 // in a whole graph, so cells get more of it: a detour through a dearer graph is found in a cell in
 // a few graphs, and not in the whole graph at all. A form that a store knows (region_store.h) is
-// not searched. One thread at a time.
+// not searched. Several forms are searched at once (form_wave.h). One thread at a time.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <vector>
 
-#include "search/backtracking.h"
 #include "search/cells.h"
-#include "search/one_rule.h"
-#include "search/part_search.h"
+#include "search/form_wave.h"
 #include "search/region_store.h"
 
 namespace ag {
@@ -21,9 +19,11 @@ class CellSearch {
  public:
   // Backtracking inside a cell keeps what is below kCellBeta x the best.
   static constexpr double kCellBeta = 2;
-  // The most graphs scored per form, and the most results that are tried at each copy.
-  static constexpr PartLimits kFormLimits = {.backtracking_graphs = 200, .beam_graphs = 400};
+  // The most results of a form that are tried at each copy.
   static constexpr int kFormResultsMax = 3;
+  // The forms that are searched at once, however many threads there are: none of them sees what
+  // the others learn.
+  static constexpr size_t kFormsAtOnce = 4;
 
   // All must outlive it; `regions` may be null. One object serves one Run. limits.cell_graphs_max
   // and cell_takes_max hold, setting.run gets the counts, and `time_max` is a backstop for the
@@ -50,21 +50,21 @@ class CellSearch {
 
   void FindForms();
   void SolveForms();
-  void Solve(Form* form);
-  bool Recall(Form* form);
-  void Search(Form* form);
+  void SolveWave(std::span<Form* const> forms);
+  std::optional<RegionEntry> Recall(const Form& form);
+  void Keep(const Form& form);
   bool IsSpent() const;
   void TakeAt(const Cell& cell, Form* form);
   void Record(const Form& form);
   bool Over() const;
 
   const SearchSetting& whole_setting_;
-  SearchRequest request_;  // Of the cell that is searched.
+  SearchRequest request_;  // Of all forms.
   SearchRun run_;
   SearchSetting setting_;  // The same.
   RewriteTrail& trail_;
   RegionStore* const regions_;
-  OneRule one_rule_;
+  std::vector<OneRule> one_rules_;  // For each thread of the pool.
   std::vector<Cell> cells_;
   std::map<Digest, Form> forms_;
   std::vector<Form*> dearest_;  // In the order in which they are searched.

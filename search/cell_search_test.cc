@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <set>
 
 #include "plan/format/plan_codec.h"
@@ -312,6 +313,129 @@ TEST_F(KnownRegionsTest, ASearchThatKnewRegionsIsReplayed) {
     EXPECT_EQ(timed->groups_measured, replay.groups_measured) << ticks;
   }
   EXPECT_GE(seen.size(), 3u);
+}
+
+// Forms that are searched several at once.
+class SeveralFormsTest : public KnownRegionsTest {
+ protected:
+  // Seven forms, in two waves, one of them twice; the cells differ in how much they gain.
+  SeveralFormsTest() {
+    std::string text = "input x0 f32[4,8]\n";
+    const std::vector<std::string> ends = {"tanh", "exp", "tanh", "abs",
+                                           "sqrt", "neg", "erf",  "sin"};
+    for (size_t i = 0; i < ends.size(); ++i) {
+      text += fmt::format(
+          "a{0} = relu(x{0})\n"
+          "b{0} = matmul(a{0}, const f32[8,8] seed {1})\n"
+          "c{0} = {2}(tanh(matmul(a{0}, const f32[8,8] seed {3})))\n"
+          "x{4} = add(b{0}, c{0})\n",
+          i, 2 * i + 1, ends[i], 2 * i + 2, i + 1);
+    }
+    request_ = Request(text + fmt::format("output y = x{}\n", ends.size()),
+                       "gain [exact]: tanh(x) => sigmoid(x)\n"
+                       "swap [exact]: relu(x) => abs(x)\n"
+                       "turn [exact]: abs(x) => neg(x)\n");
+    request_.options.limits = {.rounds_max = 1, .graphs_max = 5, .refines_max = 0};
+    measurer_.group_ns = nullptr;
+  }
+  // All that a search tells, without the clock's seconds.
+  static std::string Told(const SearchResult& result) {
+    std::string text = EncodePlan(result.plan) + result.graph.digest().Hex();
+    text +=
+        fmt::format("{} {} {} {} {} {}\n", result.cell_graphs, result.cell_groups,
+                    result.cell_takes, result.groups_measured, result.groups_asked, result.graphs);
+    for (const RegionUse& use : result.regions) {
+      text += fmt::format("{} {} ", use.key.digest().Short(), static_cast<int>(use.origin));
+      text += EncodeRegionEntry(use.entry);
+    }
+    for (const SearchedRegion& form : result.log.regions) {
+      text += fmt::format("{} {} {} {} {}\n", form.best_ns, form.seen, form.pruned, form.groups,
+                          form.taken);
+    }
+    return text;
+  }
+
+  SearchRequest request_;
+};
+
+TEST_F(SeveralFormsTest, WhatIsFoundDoesNotDependOnTheNumberOfThreads) {
+  std::set<int> forms_reached;
+  for (const bool may_know : {false, true}) {
+    for (const int graphs_max : {1, 12, 19, 20, 30, 40, 60, 3000}) {
+      for (const int groups_max : {0, 1, 3, 200}) {
+        request_.options.limits.cell_graphs_max = graphs_max;
+        request_.options.limits.cell_groups_max = groups_max;
+        std::string one;
+        for (const int threads : {1, 2, 4}) {
+          SCOPED_TRACE(fmt::format("{} graphs, {} groups, {} threads, {}", graphs_max, groups_max,
+                                   threads, may_know));
+          request_.threads = threads;
+          MemoryRegions regions = regions_;
+          const SearchResult result = Find(request_, may_know ? &regions : nullptr);
+          EXPECT_LE(result.cell_groups, groups_max);
+          if (one.empty()) one = Told(result);
+          EXPECT_EQ(Told(result), one);
+          forms_reached.insert(
+              static_cast<int>(std::ranges::count_if(result.regions, [](const RegionUse& use) {
+                return use.origin != RegionOrigin::kNotReached;
+              })));
+        }
+      }
+    }
+    request_.options.limits.cell_graphs_max = 30;  // So the store has some of them.
+    request_.options.limits.cell_groups_max = 200;
+    Find(request_, &regions_);
+  }
+  EXPECT_THAT(forms_reached, testing::IsSupersetOf({1, 2, 3, 7}));
+}
+
+TEST_F(SeveralFormsTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
+  const SearchLimits limits = request_.options.limits;
+  std::set<std::pair<int, int>> cuts;
+  for (int64_t ticks = 50; ticks <= 3000; ticks += 1 + ticks / 15) {
+    request_.options.limits = limits;
+    request_.options.limits.time_max = Nanos{ticks};
+    request_.threads = 1 + static_cast<int>(ticks % 3);
+    CountingClock clock;
+    const auto timed = FindPlan(request_, measurer_, clock);
+    ASSERT_TRUE(timed.ok()) << Message(timed.status());
+    int reached = 0, cut = 0;
+    for (const RegionUse& use : timed->regions) {
+      reached += use.origin != RegionOrigin::kNotReached;
+      cut += use.origin == RegionOrigin::kCut;
+    }
+    cuts.emplace(reached, cut);
+    request_.options.limits = ReplayLimits(request_.options.limits, *timed);
+    request_.threads = 1;
+    const SearchResult replay = Find(request_);
+    EXPECT_EQ(EncodePlan(timed->plan), EncodePlan(replay.plan)) << ticks;
+    EXPECT_EQ(timed->graph.digest(), replay.graph.digest()) << ticks;
+    EXPECT_EQ(timed->cell_graphs, replay.cell_graphs) << ticks;
+    EXPECT_EQ(timed->cell_takes, replay.cell_takes) << ticks;
+    EXPECT_EQ(timed->cell_groups, replay.cell_groups) << ticks;
+    EXPECT_EQ(timed->groups_measured, replay.groups_measured) << ticks;
+  }
+  EXPECT_GE(cuts.size(), 4u);
+}
+
+TEST_F(SeveralFormsTest, ProgressAndCancelComeFromOneThreadAtATime) {
+  request_.threads = 4;
+  std::atomic<int> inside{0}, together{0};
+  int told = 0, asked = 0;
+  const auto come = [&](int* count) {
+    together += inside++ > 0;
+    ++*count;
+    --inside;
+  };
+  request_.on_progress = [&](const SearchProgress&) { come(&told); };
+  request_.cancelled = [&] { return come(&asked), false; };
+  Find(request_);
+  EXPECT_EQ(together, 0);
+  EXPECT_GT(told, 10);
+  EXPECT_GT(asked, 10);
+  int left = asked / 2;
+  request_.cancelled = [&] { return left-- <= 0; };
+  EXPECT_EQ(Find(request_).stop_reason, StopReason::kCancelled);
 }
 
 TEST_F(KnownRegionsTest, AStoreThatFailsIsAWarning) {

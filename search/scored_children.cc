@@ -50,7 +50,7 @@ void VisitChildren(const ChildrenRequest& request, std::span<const int> sites,
   const auto threads = static_cast<size_t>(pool.threads());
   const size_t batch_max = threads == 1 ? 1 : threads * kPerThread;
   std::vector<ChildGraphs> makers(threads, request.children);
-  while (!sites.empty() && !stop()) {
+  while (!sites.empty()) {
     const auto batch = sites.first(std::min(batch_max, sites.size()));
     sites = sites.subspan(batch.size());
     std::vector<Made> made(batch.size());
@@ -59,13 +59,13 @@ void VisitChildren(const ChildrenRequest& request, std::span<const int> sites,
       made[i].status = Fill(setting, *seen, &makers[thread], &made[i]);
     });
     for (size_t i = 0; i < batch.size(); ++i) {
-      if (i > 0 && stop()) return;
       Made& one = made[i];
       if (one.hash && !seen->insert(*one.hash).second) continue;
       if (!one.status.ok()) setting.run.WarnOfRule(*one.rewrite.rule, one.status);
       if (!one.child) continue;
       const bool is_new = one.child->hash == *one.hash || seen->insert(one.child->hash).second;
       if (!is_new) continue;
+      if (stop()) return;
       visit(batch[i], {std::move(one.rewrite), *std::move(one.child), std::move(one.scored)});
     }
   }

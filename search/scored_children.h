@@ -31,8 +31,9 @@ struct ChildrenRequest {
 std::vector<int> AllSites(const MatchSet& matches);
 
 // Makes the children of the sites, positions in matches.sites(), and calls `visit` with each whose
-// structure is not in `seen`, in the order of the sites, until `stop` is true before one. Adds the
-// structures to `seen`. A child that fails by a bug of its rule is a warning.
+// structure is not in `seen`, in the order of the sites, until `stop` is true before such a one. So
+// it does not matter when a limit is reached between two new ones. Adds the structures to `seen`. A
+// child that fails by a bug of its rule is a warning.
 void VisitChildren(const ChildrenRequest& request, std::span<const int> sites,
                    absl::flat_hash_set<StructureHash>* seen, const std::function<bool()>& stop,
                    const std::function<void(int site, ScoredChild)>& visit);

@@ -537,6 +537,7 @@ SearchResult PlanSearch::InputResult() const {
   result.regions = region_uses_;
   result.groups_measured = times_.measured();
   result.groups_failed = times_.failed();
+  result.groups_asked = times_.asked();
   result.pairs_measured = pairs_.measured();
   result.pairs_failed = pairs_.failed();
   result.overlap = pairs_.overlap();
@@ -674,7 +675,7 @@ SearchLimits ReplayLimits(const SearchLimits& used, const SearchResult& result) 
   limits.cell_graphs_max = result.cell_graphs;
   limits.cell_groups_max = result.cell_groups;
   limits.cell_takes_max = result.cell_takes;
-  limits.groups_max = result.groups_measured + result.groups_failed;
+  limits.groups_max = result.groups_asked;
   limits.pairs_max = result.pairs_measured + result.pairs_failed;
   limits.refines_max = result.plans_refined;
   limits.time_max = Nanos::max();

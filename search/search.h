@@ -2,8 +2,9 @@
 // speedup. Each round takes the first graph, rewrites it by backtracking scored by estimate,
 // measures the best few results, and keeps those that are not slower than the best. It stops when
 // the queue is empty or a budget is spent. A pure library: it reaches devices only through a
-// Measurer, and time only through a Clock. FindPlan calls its Measurer and its Clock from one
-// thread; several may run at once.
+// Measurer, and time only through a Clock. One FindPlan calls its Measurer and the request's
+// functions from one thread at a time. While its Measurer or `cancelled` is called none of its
+// threads does anything else. Several may run at once.
 #pragma once
 
 #include <functional>
@@ -29,7 +30,7 @@ namespace ag {
 
 // The source of measurements: the cache first, then a worker. Calls block; the search waits.
 // Returns one result per request, in order; a failed one is a status, never a number. Called by one
-// thread.
+// thread at a time.
 class Measurer {
  public:
   virtual ~Measurer() = default;
@@ -205,6 +206,9 @@ struct SearchResult : FoundPlan {
   int cell_graphs = 0, cell_groups = 0, cell_takes = 0;
   std::vector<RegionUse> regions;  // The distinct cells, in the order in which they were searched.
   int groups_measured = 0, groups_failed = 0;
+  // What counts for groups_max: these, and a group that several forms of cells asked for once for
+  // each of them.
+  int groups_asked = 0;
   int pairs_measured = 0, pairs_failed = 0;
   int plans_refined = 0;  // All for which it was requested.
   double overlap = 1;     // The overlap fitted to the pairs (plan/schedule/contention_model.h).

@@ -47,6 +47,8 @@ class SearchRun {
   // Returns the time left until search_end(); 0 once TimeUp().
   Nanos TimeLeft();
   bool Over() { return Cancelled() || TimeUp(); }
+  // Whether one of them was true when it was asked last.
+  bool WasOver() const { return cancelled_ || time_up_; }
   StopReason OverReason();  // kCancelled, kTime or kNone.
 
   // Reports the stage with the counts so far to on_progress, then calls at_step.

@@ -54,6 +54,39 @@ GroupTime GroupTimeOf(const Measurement& measurement) {
 LearnedTimes::LearnedTimes(const DeviceSpec& spec, GroupMeasurer measure, LearningOptions options)
     : spec_(spec), measure_(std::move(measure)), options_(std::move(options)) {}
 
+LearnedTimes::LearnedTimes(const LearnedTimes& known, GroupMeasurer measure,
+                           LearningOptions options)
+    : spec_(known.spec_),
+      measure_(std::move(measure)),
+      options_{.stop = std::move(options.stop), .at_once = options.at_once},
+      is_copy_(true) {
+  const MutexLock lock(known.mutex_);
+  const MutexLock own(mutex_);
+  AG_CHECK(known.wanted_.empty());
+  known_ = known.known_;
+  stored_ = known.stored_;
+  version_ = known.version_;
+  ratios_ = known.ratios_;
+  asked_ = asked_before_ = known.asked_;
+  stage_max_ = int64_t{asked_} + options.groups_max;
+  measured_ = known.measured_;
+  failed_ = known.failed_;
+}
+
+void LearnedTimes::TakeFrom(const LearnedTimes& copy) {
+  const MutexLock own(mutex_);  // First what was copied, as where the copy was made.
+  const MutexLock lock(copy.mutex_);
+  for (const auto& [group, measurement] : copy.answers_) {
+    if (!known_.contains(group.bytes)) Learn(group, measurement);
+  }
+  asked_ += copy.asked_ - copy.asked_before_;
+  stopped_ = stopped_ || copy.stopped_;
+  // Times that stay for good, so the order does not matter.
+  for (const auto& [key, stored] : copy.stored_) {
+    if (stored.time.state != TimeState::kEstimated) stored_.try_emplace(key, stored);
+  }
+}
+
 GroupEstimate LearnedTimes::Estimate(const GroupProblem& problem) const {
   GroupEstimate estimate = EstimateGroup(problem, spec_);
   for (const std::string& key : RatioKeys(problem)) {
@@ -122,7 +155,7 @@ std::vector<LearnedTimes::Wanted> LearnedTimes::TakeBatch(int count_max) {
   const bool stop = options_.stop && options_.stop();
   const MutexLock lock(mutex_);
   stopped_ = stopped_ || stop;
-  const int left = stopped_ ? 0 : LeftToAsk();
+  const int left = stopped_ ? 0 : Left();
   const int count = std::min({left, count_max, kGroupBatchMax, static_cast<int>(wanted_.size())});
   std::vector<Wanted> batch(std::make_move_iterator(wanted_.begin()),
                             std::make_move_iterator(wanted_.begin() + count));
@@ -131,16 +164,22 @@ std::vector<LearnedTimes::Wanted> LearnedTimes::TakeBatch(int count_max) {
   return batch;
 }
 
-void LearnedTimes::Record(const Wanted& wanted, const StatusOr<Measurement>& measurement) {
-  const Status status = CheckAnswer(measurement, spec_.cores);
+void LearnedTimes::Record(Wanted wanted, const StatusOr<Measurement>& measurement) {
   const MutexLock lock(mutex_);
-  ++version_;
-  if (status.code() == StatusCode::kCancelled) {  // Says nothing about the group.
+  if (measurement.status().code() == StatusCode::kCancelled) {  // Says nothing about the group.
+    ++version_;
     known_.erase(wanted.bytes);
     --asked_;
     stopped_ = true;
     return;
   }
+  Learn(wanted, measurement);
+  if (is_copy_) answers_.push_back({std::move(wanted), measurement});
+}
+
+void LearnedTimes::Learn(const Wanted& wanted, const StatusOr<Measurement>& measurement) {
+  ++version_;
+  const Status status = CheckAnswer(measurement, spec_.cores);
   Known& known = known_[wanted.bytes];
   if (!status.ok()) {
     known.time = {.state = TimeState::kFailed, .failure = status};
@@ -160,7 +199,7 @@ void LearnedTimes::Record(const Wanted& wanted, const StatusOr<Measurement>& mea
 
 void LearnedTimes::MeasureWanted(int count_max) {
   while (true) {
-    const std::vector<Wanted> batch = TakeBatch(count_max);
+    std::vector<Wanted> batch = TakeBatch(count_max);
     if (batch.empty()) break;
     count_max -= static_cast<int>(batch.size());
     std::vector<GroupProblem> problems;
@@ -168,7 +207,7 @@ void LearnedTimes::MeasureWanted(int count_max) {
     for (const Wanted& wanted : batch) problems.push_back(wanted.problem);
     const auto results = measure_(problems);
     AG_CHECK(results.size() == batch.size());
-    for (size_t i = 0; i < batch.size(); ++i) Record(batch[i], results[i]);
+    for (size_t i = 0; i < batch.size(); ++i) Record(std::move(batch[i]), results[i]);
   }
   const MutexLock lock(mutex_);
   for (const Wanted& wanted : wanted_) known_.erase(wanted.bytes);
@@ -182,7 +221,7 @@ void LearnedTimes::BeginStage(int groups_max) {
   stage_max_ = int64_t{asked_} + groups_max;
 }
 
-int LearnedTimes::LeftToAsk() const {
+int LearnedTimes::Left() const {
   const int64_t max = std::min<int64_t>(options_.groups_max, stage_max_);
   return static_cast<int>(std::max<int64_t>(max - asked_, 0));
 }
@@ -194,7 +233,17 @@ int64_t LearnedTimes::version() const {
 
 bool LearnedTimes::Exhausted() const {
   const MutexLock lock(mutex_);
-  return stopped_ || LeftToAsk() == 0;
+  return stopped_ || Left() == 0;
+}
+
+bool LearnedTimes::Stopped() const {
+  const MutexLock lock(mutex_);
+  return stopped_;
+}
+
+int LearnedTimes::LeftToAsk() const {
+  const MutexLock lock(mutex_);
+  return Left();
 }
 
 int LearnedTimes::asked() const {

@@ -40,11 +40,21 @@ class LearnedTimes : public GroupTimes {
  public:
   // `spec` must outlive it.
   LearnedTimes(const DeviceSpec& spec, GroupMeasurer measure, LearningOptions options = {});
+  // Begins with what `known` knows, and learns by itself: neither sees what the other learns, until
+  // TakeFrom. Measures by `measure`; options.groups_max counts from here. REQUIRES: no group of
+  // `known` is marked.
+  LearnedTimes(const LearnedTimes& known, GroupMeasurer measure, LearningOptions options);
+
+  // Takes what a copy of this learned since it was made, and counts its requests; what both learned
+  // is kept as it is here. A stage of the copy that was stopped is stopped here.
+  void TakeFrom(const LearnedTimes& copy);
 
   GroupTime Time(const GroupProblem& problem) override;
   // Keep measured and failed times for good, estimates until the next measurement.
   std::optional<GroupTime> Lookup(const LocalKey& key) override;
   void Insert(const LocalKey& key, const GroupTime& time) override;
+
+  const GroupMeasurer& measurer() const { return measure_; }
 
   // Returns the group's measurement; nothing when it has none or failed.
   std::optional<Measurement> MeasurementOf(const GroupProblem& problem) const;
@@ -70,7 +80,10 @@ class LearnedTimes : public GroupTimes {
   int64_t version() const;
 
   bool Exhausted() const;  // True: this stage measures no more groups.
-  int asked() const;       // Distinct groups requested so far.
+  bool Stopped() const;    // True: options.stop or an answer kCancelled ended this stage.
+  int LeftToAsk() const;   // Groups that this stage may still request, if nothing stops it.
+  // Distinct groups requested so far. A group that copies requested counts once for each.
+  int asked() const;
   int measured() const;
   int failed() const;
 
@@ -87,23 +100,31 @@ class LearnedTimes : public GroupTimes {
     std::string bytes;
     GroupProblem problem;
   };
+  struct Answer {
+    Wanted group;
+    StatusOr<Measurement> measurement;
+  };
   std::vector<Wanted> TakeBatch(int count_max);
-  void Record(const Wanted& wanted, const StatusOr<Measurement>& measurement);
+  void Record(Wanted wanted, const StatusOr<Measurement>& measurement);
+  void Learn(const Wanted& wanted, const StatusOr<Measurement>& measurement) AG_REQUIRES(mutex_);
   GroupEstimate Estimate(const GroupProblem& problem) const AG_REQUIRES(mutex_);
-  int LeftToAsk() const AG_REQUIRES(mutex_);
+  int Left() const AG_REQUIRES(mutex_);
 
   const DeviceSpec& spec_;
   const GroupMeasurer measure_;
   const LearningOptions options_;
+  const bool is_copy_ = false;
   mutable Mutex mutex_;
   // By the problem's bytes; never iterated.
   absl::flat_hash_map<std::string, Known> known_ AG_GUARDED_BY(mutex_);
   std::vector<Wanted> wanted_ AG_GUARDED_BY(mutex_);
+  std::vector<Answer> answers_ AG_GUARDED_BY(mutex_);  // A copy's own, in their order.
   absl::flat_hash_map<LocalKey, Stored> stored_ AG_GUARDED_BY(mutex_);
   int64_t version_ AG_GUARDED_BY(mutex_) = 0;  // Increases with each answer.
   // Sorted ratios measurement / roofline: by pattern and layouts, by pattern, and of all.
   std::map<std::string, std::vector<double>> ratios_ AG_GUARDED_BY(mutex_);
   int asked_ AG_GUARDED_BY(mutex_) = 0;
+  int asked_before_ AG_GUARDED_BY(mutex_) = 0;  // Of asked_: when the copy was made.
   // Upper limit of asked_.
   int64_t stage_max_ AG_GUARDED_BY(mutex_) = std::numeric_limits<int64_t>::max();
   int measured_ AG_GUARDED_BY(mutex_) = 0;

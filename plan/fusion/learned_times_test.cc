@@ -238,5 +238,62 @@ TEST_F(LearnedTimesTest, CoversAvoidGroupsThatFailed) {
             (std::vector<std::string>{"chain Exp", "chain Relu"}));
 }
 
+// Two copies and what they were made of, which sees nothing of them until it takes it.
+TEST_F(LearnedTimesTest, CopiesLearnByThemselves) {
+  LearnedTimes times = Times();
+  const auto learn = [](LearnedTimes& by, std::vector<int64_t> groups) {
+    for (const int64_t n : groups) by.Want(Relu(n));
+    by.MeasureWanted();
+  };
+  learn(times, {1000});
+  const LocalKey key{1, 2}, estimate{3, 4};
+  LearnedTimes one(times, Measure(), {.groups_max = 2});
+  LearnedTimes other(times, Measure(), {});
+  learn(one, {1000, 2000, 3000, 4000});
+  one.Insert(key, one.Time(Relu(2000)));
+  one.Insert(estimate, one.Time(Relu(4000)));
+  factor_ = [](const GroupProblem&) { return 5; };
+  learn(other, {3000});
+  EXPECT_EQ(one.asked(), 3) << "of its two, and what was known";
+  EXPECT_TRUE(one.Exhausted());
+  EXPECT_FALSE(one.Stopped());
+  EXPECT_EQ(one.LeftToAsk(), 0);
+  EXPECT_FALSE(times.Time(Relu(2000)).measured());
+  EXPECT_FALSE(other.Time(Relu(2000)).measured());
+
+  const int64_t version = times.version();
+  times.TakeFrom(one);
+  times.TakeFrom(other);
+  EXPECT_GT(times.version(), version);
+  EXPECT_EQ(times.Time(Relu(2000)).ns, 2 * Roofline(2000));
+  EXPECT_EQ(times.Time(Relu(3000)).ns, 2 * Roofline(3000)) << "the first answer stays";
+  EXPECT_EQ(times.Time(Relu(4000)).ns, 2 * Roofline(4000)) << "estimated by the ratios of all";
+  EXPECT_EQ(times.measured(), 3);
+  EXPECT_EQ(times.asked(), 4) << "the third group was asked for twice";
+  EXPECT_EQ(times.Lookup(key)->ns, 2 * Roofline(2000));
+  EXPECT_FALSE(times.Lookup(estimate).has_value());
+}
+
+TEST_F(LearnedTimesTest, FailuresAndEndsOfCopiesAreTakenToo) {
+  LearnedTimes times = Times();
+  failure_ = Err(StatusCode::kInternal, "broken");
+  LearnedTimes failed(times, Measure(), {});
+  failed.Want(Relu(1000));
+  failed.MeasureWanted();
+  times.TakeFrom(failed);
+  EXPECT_EQ(times.Time(Relu(1000)).state, TimeState::kFailed);
+  EXPECT_EQ(times.failed(), 1);
+  EXPECT_FALSE(times.Stopped());
+  failure_ = Err(StatusCode::kCancelled, "time is up");
+  LearnedTimes cut(times, Measure(), {});
+  cut.Want(Relu(2000));
+  cut.MeasureWanted();
+  times.TakeFrom(cut);
+  EXPECT_TRUE(times.Stopped());
+  EXPECT_EQ(times.asked(), 1);
+  times.BeginStage();
+  EXPECT_FALSE(times.Stopped());
+}
+
 }  // namespace
 }  // namespace ag
