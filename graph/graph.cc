@@ -7,35 +7,15 @@ namespace ag {
 
 Graph::Graph() {
   static const auto& empty = *new std::shared_ptr<const Data>(IndexGraph({}, {}, {}, {}));
-  data_ = empty;
+  tables_ = empty;
 }
 
-Graph::Graph(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
-
-const std::vector<Node>& Graph::nodes() const { return data_->nodes; }
-
-const std::vector<NodeId>& Graph::inputs() const { return data_->inputs; }
-
-const std::string& Graph::input_name(size_t i) const { return data_->input_names[i]; }
-
-const std::vector<GraphOutput>& Graph::outputs() const { return data_->outputs; }
-
-std::span<const Use> Graph::uses(Edge e) const {
-  const size_t edge = static_cast<size_t>(data_->edge_begin[e.node] + e.output);
-  const size_t begin = static_cast<size_t>(data_->use_begin[edge]);
-  const size_t end = static_cast<size_t>(data_->use_begin[edge + 1]);
-  return {data_->uses.data() + begin, end - begin};
-}
-
-bool Graph::is_output(Edge e) const {
-  return data_->is_output[static_cast<size_t>(data_->edge_begin[e.node] + e.output)] != 0;
-}
-
-bool Graph::is_constant(NodeId id) const { return data_->is_constant[id] != 0; }
+Graph::Graph(std::shared_ptr<const Data> data) : tables_(std::move(data)) {}
 
 const Digest& Graph::digest() const {
-  std::call_once(data_->digest_once, [this] { data_->digest = Sha256(CanonicalBytes(*this)); });
-  return data_->digest;
+  const Data& own = data();
+  std::call_once(own.digest_once, [&] { own.digest = Sha256(CanonicalBytes(*this)); });
+  return own.digest;
 }
 
 namespace {

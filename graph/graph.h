@@ -74,23 +74,29 @@ class Graph {
  public:
   Graph();  // The empty graph.
 
-  const std::vector<Node>& nodes() const;
+  const std::vector<Node>& nodes() const { return tables_->nodes; }
   const Node& node(NodeId id) const { return nodes()[id]; }
   int size() const { return static_cast<int>(nodes().size()); }
   const TensorType& type(Edge e) const { return node(e.node).outputs[e.output]; }
 
-  const std::vector<NodeId>& inputs() const;  // In declared order; also the unused ones.
-  const std::string& input_name(size_t i) const;
-  const std::vector<GraphOutput>& outputs() const;  // In declared order; edges may repeat.
+  // In declared order; also the unused ones.
+  const std::vector<NodeId>& inputs() const { return tables_->inputs; }
+  const std::string& input_name(size_t i) const { return tables_->input_names[i]; }
+  // In declared order; edges may repeat.
+  const std::vector<GraphOutput>& outputs() const { return tables_->outputs; }
 
-  std::span<const Use> uses(Edge e) const;  // The readers of `e`, without graph outputs.
-  bool is_output(Edge e) const;
+  // The readers of `e`, without graph outputs.
+  std::span<const Use> uses(Edge e) const {
+    const auto begin = tables_->use_begin.begin() + tables_->NumberOf(e);
+    return {tables_->uses.data() + begin[0], tables_->uses.data() + begin[1]};
+  }
+  bool is_output(Edge e) const { return tables_->is_output[tables_->NumberOf(e)] != 0; }
   // True when the node's value depends only on constants. It is computed before the graph runs. An
   // opaque node must say that it always gives the same value (attribute `recipe`).
-  bool is_constant(NodeId id) const;
+  bool is_constant(NodeId id) const { return tables_->is_constant[id] != 0; }
 
   // True for copies of one graph. False does not mean that the graphs differ.
-  bool SharesAll(const Graph& other) const { return data_ == other.data_; }
+  bool SharesAll(const Graph& other) const { return tables_ == other.tables_; }
 
   // Returns the SHA-256 of the canonical bytes (CanonicalBytes of graph/codec.h). Computed on first
   // use.
@@ -99,13 +105,31 @@ class Graph {
  private:
   friend class GraphBuilder;
   friend class GraphPatch;  // graph/patch.h
+  // What the functions above read.
+  struct Tables {
+    std::vector<Node> nodes;
+    std::vector<NodeId> inputs;
+    std::vector<std::string> input_names;
+    std::vector<GraphOutput> outputs;
+
+    // Edges are numbered node by node: edge (n, o) has the number edge_begin[n] + o. The uses of
+    // edge e are uses[use_begin[e] .. use_begin[e + 1]).
+    std::vector<int32_t> edge_begin;
+    std::vector<int32_t> use_begin;
+    std::vector<Use> uses;
+    std::vector<uint8_t> is_output;    // By edge.
+    std::vector<uint8_t> is_constant;  // By node.
+
+    int32_t NumberOf(Edge e) const { return edge_begin[e.node] + e.output; }
+  };
   struct Data;
   explicit Graph(std::shared_ptr<const Data> data);
+  const Data& data() const;
   // Builds the indexes over nodes that are in canonical order.
   static std::shared_ptr<Data> IndexGraph(std::vector<Node> nodes, std::vector<NodeId> inputs,
                                           std::vector<std::string> input_names,
                                           std::vector<GraphOutput> outputs);
-  std::shared_ptr<const Data> data_;
+  std::shared_ptr<const Tables> tables_;  // Of a Data.
 };
 
 // Builds a graph, from nothing or from another graph: add nodes, replace edges, then Build. Every

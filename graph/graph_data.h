@@ -9,25 +9,14 @@
 
 namespace ag {
 
-struct Graph::Data {
-  std::vector<Node> nodes;
-  std::vector<NodeId> inputs;
-  std::vector<std::string> input_names;
-  std::vector<GraphOutput> outputs;
-
-  // Edges are numbered node by node: edge (n, o) has the number edge_begin[n] + o. The uses of edge
-  // e are uses[use_begin[e] .. use_begin[e + 1]).
-  std::vector<int32_t> edge_begin;
-  std::vector<int32_t> use_begin;
-  std::vector<Use> uses;
-  std::vector<uint8_t> is_output;    // By edge.
-  std::vector<uint8_t> is_constant;  // By node.
-
+struct Graph::Data : Graph::Tables {
   // HashOfNodeAlone by node, or empty: GraphPatch::Build hands on what its patch knows.
   std::vector<StructureHash> alone;
 
   mutable std::once_flag digest_once;
   mutable Digest digest;
 };
+
+inline const Graph::Data& Graph::data() const { return static_cast<const Data&>(*tables_); }
 
 }  // namespace ag

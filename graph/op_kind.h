@@ -4,6 +4,7 @@
 // Immutable tables; safe to share between threads.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -77,7 +78,16 @@ struct OpInfo {
 };
 
 const OpInfo& Info(OpKind kind);
-inline bool Has(OpKind kind, OpTrait trait) { return (Info(kind).traits & trait) != 0; }
+
+// The traits by operator, so that Has needs no call.
+inline constexpr std::array<uint32_t, kOpKindCount> kTraits = {
+#define OP(name, onnx, arity_min, arity_max, traits, ...) uint32_t{0} | (traits),
+#include "graph/ops.def"
+#undef OP
+};
+inline bool Has(OpKind kind, OpTrait trait) {
+  return (kTraits[static_cast<size_t>(kind)] & trait) != 0;
+}
 
 // Returns the operator of this name. kNotFound, with a suggestion: there is none.
 StatusOr<OpKind> OpKindFromText(std::string_view text_name);

@@ -100,7 +100,7 @@ Edge GraphPatch::Resolve(Edge e) const {
 
 void GraphPatch::HashBase() {
   const auto nodes = static_cast<size_t>(base_.size());
-  alone_ = base_.data_->alone;
+  alone_ = base_.data().alone;
   if (alone_.empty()) {
     alone_.reserve(nodes);
     for (const Node& node : base_.nodes()) alone_.push_back(HashOfNodeAlone(node));
