@@ -92,12 +92,32 @@ void GroupKeys::Extend(Path* path, NodeId id) const {
       Add(&path->key, kLink);
       continue;
     }
-    auto& seen = path->operands;
-    const auto position = static_cast<size_t>(std::ranges::find(seen, operand) - seen.begin());
-    if (position == seen.size()) seen.push_back(operand);
-    Add(&path->key, position << 2 | (graph_.is_constant(operand.node) ? kConstant : kPort));
+    AddOutside(path, operand);
   }
   path->last = id;
+}
+
+GroupKeys::Path GroupKeys::OfTree(std::span<const NodeId> nodes) const {
+  Path path;
+  for (const NodeId id : nodes) {
+    AddKey(&path.key, nodes_[id]);
+    for (const Edge operand : graph_.node(id).inputs) {
+      const auto inside = std::ranges::lower_bound(nodes, operand.node);
+      if (inside == nodes.end() || *inside != operand.node) {
+        AddOutside(&path, operand);
+      } else {
+        Add(&path.key, static_cast<uint64_t>(inside - nodes.begin() + 1) << 2 | kLink);
+      }
+    }
+  }
+  return path;
+}
+
+void GroupKeys::AddOutside(Path* path, Edge operand) const {
+  auto& seen = path->operands;
+  const auto position = static_cast<size_t>(std::ranges::find(seen, operand) - seen.begin());
+  if (position == seen.size()) seen.push_back(operand);
+  Add(&path->key, position << 2 | (graph_.is_constant(operand.node) ? kConstant : kPort));
 }
 
 LocalKey GroupKeys::KeyOf(const Path& path, const LocalKey& frame) {

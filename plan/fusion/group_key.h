@@ -3,6 +3,7 @@
 // threads once built.
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -40,11 +41,14 @@ class GroupKeys {
   };
   // Adds an operator that reads path->last; the first one begins the path.
   void Extend(Path* path, NodeId id) const;
+  // Returns the path's record for operators that are a tree, ascending.
+  Path OfTree(std::span<const NodeId> nodes) const;
   // Returns the key of the group with the path's operators.
   static LocalKey KeyOf(const Path& path, const LocalKey& frame);
 
  private:
   LocalKey OfNode(NodeId id) const;
+  void AddOutside(Path* path, Edge operand) const;
 
   const Graph& graph_;
   const NodeLayouts& layouts_;

@@ -147,7 +147,9 @@ class Grouping {
 
   void AddPath(const PathGroup& path) {
     Item item;
-    item.group = MakeGroup(graph_, layouts_, PathOf(reader_, path.first, path.last));
+    std::vector<NodeId> nodes =
+        path.nodes.empty() ? PathOf(reader_, path.first, path.last) : path.nodes;
+    item.group = MakeGroup(graph_, layouts_, std::move(nodes));
     item.group.pattern = path.pattern->name;
     item.group.cores = options_.cores;
     item.time = path.time;

@@ -34,7 +34,8 @@ std::vector<Layout> LayoutChoices(const Graph& graph, const DeviceSpec& spec);
 // time: in a measurement of one group alone, its inputs lie in the caches.
 // kUnimplemented: no pattern of the device takes an operator, which the message names.
 //
-// A group is a path: each operator reads the one before by an edge that has no other reader.
+// A group is a path: each operator reads the one before by an edge that has no other reader. Where
+// the pattern says so, transposes that only an operator of the path reads join it.
 // Layouts are chosen first (options.layout, plan/spec/node_layouts.h), so a group's time does not
 // depend on its neighbours. A movement operator is a view, which costs nothing, where plan/views.h
 // allows it. One reorder per edge and layout serves all readers. Groups are in topological order.

@@ -94,6 +94,61 @@ TEST(FormGroups, OfEquallyCheapGroupsTheFirstToEndIsTaken) {
   }
 }
 
+// What joins a group with the marks "&" and "<", and what does not.
+TEST(FormGroups, TakesAttentionWithItsTransposes) {
+  const StatusOr<DeviceSpec> spec = ParseDeviceSpec(
+      "name marks\ndtypes f32\ncores 1\nflops_per_second 1e9\nbytes_per_second 1e9\n"
+      "launch_ns 1000\nalignment_bytes 64\npattern dense = MatMul [Add] layouts plain\n"
+      "pattern attention = MatMul< [Mul|Div] [Add&] [Add&] Softmax MatMul&< [Transpose&] "
+      "layouts plain\npattern chain = {elementwise}+ layouts plain\n"
+      "pattern softmax = Softmax layouts plain\npattern move = {movement} layouts plain\n");
+  ASSERT_TRUE(spec.ok()) << Message(spec.status());
+  // Queries, keys and values of 2 heads of 8 numbers and 6 tokens, each with its transpose.
+  const std::string head =
+      "input x f32[1,6,2,8]\ninput y f32[1,6,2,8]\ninput z f32[1,6,2,8]\ninput m f32[1,1,1,6]\n"
+      "q = transpose(x) perm=[0,2,1,3]\nk = transpose(y) perm=[0,2,3,1]\n"
+      "v = transpose(z) perm=[0,2,1,3]\nc = const f32 {4}\n";
+  const std::string plain = "s = matmul(q, k)\np = softmax(s) axis=3\n";
+  const std::string scores = "attention Transpose+Transpose+MatMul+";
+  const std::string back = "output transpose(matmul(p, v)) perm=[0,2,1,3]\n";
+  struct Case {
+    const char* name;
+    std::string text, groups;
+  };
+  const Case cases[] = {
+      {"with all of its steps", "p = softmax(add(div(matmul(q, k), c), m)) axis=3\n" + back,
+       scores + "Div+Add+Softmax+Transpose+MatMul+Transpose"},
+      {"a bias and a mask",
+       "input b f32[2,6,6]\np = softmax(add(m, add(matmul(q, k), b))) axis=3\n" + back,
+       scores + "Add+Add+Softmax+Transpose+MatMul+Transpose"},
+      {"without a transpose behind", plain + "output matmul(p, v)\n",
+       scores + "Softmax+Transpose+MatMul"},
+      {"two transposes in a row",
+       "t = transpose(transpose(y) perm=[0,2,1,3]) perm=[0,1,3,2]\n"
+       "output matmul(softmax(matmul(q, t)) axis=3, v)\n",
+       "attention Transpose+Transpose+Transpose+MatMul+Softmax+Transpose+MatMul"},
+      {"a transpose with two readers", plain + "output q\n" + back,
+       "attention Transpose+MatMul+Softmax+Transpose+MatMul+Transpose"},
+      {"scores read twice", plain + "output s\n" + back, ""},
+      {"probabilities read twice", plain + "output p\n" + back, ""},
+      {"softmax over another axis", "p = softmax(matmul(q, k)) axis=2\n" + back, ""},
+      {"a mask that makes the scores grow",
+       "input b f32[3,2,6,6]\np = softmax(add(matmul(q, k), b)) axis=3\noutput matmul(p, v)\n", ""},
+      {"probabilities on the right",
+       plain + "output matmul(transpose(v) perm=[0,1,3,2], transpose(p) perm=[0,1,3,2])\n", ""},
+      {"values that repeat the scores", plain + "input w f32[3,2,6,8]\noutput matmul(p, w)\n", ""},
+  };
+  for (const Case& c : cases) {
+    std::string groups = Groups(GraphOf(head + c.text), {}, *spec);
+    if (c.groups.empty()) {
+      EXPECT_EQ(groups.find("attention"), std::string::npos) << c.name << ": " << groups;
+    } else {
+      EXPECT_NE(("; " + groups + "; ").find("; " + c.groups + "; "), std::string::npos)
+          << c.name << ": " << groups;
+    }
+  }
+}
+
 TEST(FormGroups, TakesConvolutionsByTheirForm) {
   const StatusOr<DeviceSpec> spec = ParseDeviceSpec(
       "name forms\ndtypes f32\ncores 1\nflops_per_second 1e9\nbytes_per_second 1e9\n"

@@ -73,6 +73,7 @@ class Cover {
     NodeId first = 0;
     size_t pattern = 0;  // In the spec.
     int time = 0;        // In times_.
+    int tree = -1;       // In trees_; -1: a path alone.
     int next = -1;       // In candidates_.
   };
   struct List {
@@ -115,8 +116,7 @@ class Cover {
       if (IsWholeMatch(pattern, match)) AddCandidate(p, length);
       const NodeId next = in_.reader[last];
       if (next < 0 || length == nodes_max) return;
-      if (!IsStepUsable(graph_, anchor, {last, 0}, next)) return;
-      match = ExtendMatch(pattern, match, graph_, next);
+      match = ExtendMatch(pattern, match, graph_, {anchor, {last, 0}, next});
       if (match == 0) return;
       last = next;
     }
@@ -134,19 +134,47 @@ class Cover {
     if (list.first < 0) list.first = added;
     if (list.last >= 0) candidates_[list.last].next = added;
     list.last = added;
-    candidates_.push_back({path_[0], pattern, TimeOf(pattern, length)});
+    const std::span<const NodeId> path(path_.data(), static_cast<size_t>(length));
+    std::vector<NodeId> nodes = WithTransposes(pattern, path);
+    if (nodes.size() == path.size()) {
+      candidates_.push_back({path_[0], pattern, TimeOf(prefixes_[length - 1], pattern, path)});
+      return;
+    }
+    const int time = TimeOf(keys_.OfTree(nodes), pattern, nodes);
+    candidates_.push_back({path_[0], pattern, time, static_cast<int>(trees_.size())});
+    trees_.push_back(std::move(nodes));
   }
 
-  // Returns where the time of the first `length` operators of path_ as one group is in times_.
-  int TimeOf(size_t pattern, int length) {
-    const LocalKey key = GroupKeys::KeyOf(prefixes_[length - 1], frames_[pattern]);
+  // Returns the operators of a path and the transposes that join it, ascending.
+  std::vector<NodeId> WithTransposes(size_t p, std::span<const NodeId> path) const {
+    std::vector<NodeId> nodes(path.begin(), path.end());
+    const GroupPattern& pattern = in_.spec.patterns[p];
+    if (!std::ranges::any_of(pattern.steps, &PatternStep::takes_transposes)) return nodes;
+    for (const NodeId at : path) {
+      if (!TakesTransposes(pattern, graph_, at)) continue;
+      for (const Edge operand : graph_.node(at).inputs) {
+        NodeId reader = at;
+        for (NodeId id = operand.node;
+             IsOpen(id) && graph_.node(id).op == OpKind::kTranspose && in_.reader[id] == reader;
+             reader = id, id = graph_.node(id).inputs[0].node) {
+          if (std::ranges::count(path, id) == 0) nodes.push_back(id);
+        }
+      }
+    }
+    std::ranges::sort(nodes);
+    return nodes;
+  }
+
+  // Returns where the time of the operators as one group is in times_.
+  int TimeOf(const GroupKeys::Path& path, size_t pattern, std::span<const NodeId> nodes) {
+    const LocalKey key = GroupKeys::KeyOf(path, frames_[pattern]);
     const auto [it, is_new] = known_.try_emplace(key, static_cast<int>(times_.size()));
     if (!is_new) return it->second;
     if (auto time = in_.times.Lookup(key)) {
       times_.push_back(*std::move(time));
       return it->second;
     }
-    Group group = MakeGroup(graph_, in_.layouts, {path_.begin(), path_.begin() + length});
+    Group group = MakeGroup(graph_, in_.layouts, {nodes.begin(), nodes.end()});
     group.pattern = in_.spec.patterns[pattern].name;
     group.cores = in_.options.cores;
     times_.push_back(in_.times.Time(ExtractGroup(graph_, group, in_.policy)));
@@ -207,6 +235,11 @@ class Cover {
   // Returns when the group ends if every group begins as soon as its operands are there.
   double EndOf(const Candidate& group, NodeId last) const {
     double begin_ns = 0;
+    if (group.tree >= 0) {
+      ForOperands(trees_[group.tree],
+                  [&](NodeId, NodeId from) { begin_ns = std::max(begin_ns, end_ns_[from]); });
+      return begin_ns + times_[group.time].ns;
+    }
     for (NodeId id = group.first, before = -1;; before = id, id = in_.reader[id]) {
       for (const Edge operand : graph_.node(id).inputs) {
         if (operand.node != before) begin_ns = std::max(begin_ns, end_ns_[operand.node]);
@@ -215,8 +248,26 @@ class Cover {
     }
   }
 
+  // Calls visit(operator, operand's operator) for what the operators of a tree read from outside.
+  template <class Visit>
+  void ForOperands(const std::vector<NodeId>& tree, const Visit& visit) const {
+    for (const NodeId id : tree) {
+      for (const Edge operand : graph_.node(id).inputs) {
+        if (!std::ranges::binary_search(tree, operand.node)) visit(id, operand.node);
+      }
+    }
+  }
+
   Cost CostOf(const Candidate& group, NodeId last) const {
     const GroupTime& time = times_[group.time];
+    if (group.tree >= 0) {
+      Cost cost = Cost::Of(time);
+      cost.ns -= time.noise_ns;
+      ForOperands(trees_[group.tree], [&](NodeId id, NodeId from) {
+        if (in_.reader[from] == id) cost += best_[from];
+      });
+      return cost;
+    }
     Cost cost = Cost::Of(time) + hanging_[group.first];
     if (group.first != last) cost.ns -= time.noise_ns;
     for (NodeId id = group.first; id != last; id = in_.reader[id]) {
@@ -248,7 +299,10 @@ class Cover {
       const bool is_last = chosen_[id] >= 0 && !covered[id];
       if (!is_last) continue;
       const Candidate& chosen = candidates_[chosen_[id]];
-      groups.push_back({chosen.first, id, &in_.spec.patterns[chosen.pattern], times_[chosen.time]});
+      const bool is_tree = chosen.tree >= 0;
+      groups.push_back({chosen.first, id, is_tree ? trees_[chosen.tree] : std::vector<NodeId>(),
+                        &in_.spec.patterns[chosen.pattern], times_[chosen.time]});
+      for (const NodeId in : groups.back().nodes) covered[in] = true;
       for (NodeId in = chosen.first; in != id; in = in_.reader[in]) covered[in] = true;
     }
     std::ranges::reverse(groups);
@@ -264,6 +318,7 @@ class Cover {
   std::vector<NodeId> path_;
   std::vector<GroupKeys::Path> prefixes_;
   std::vector<Candidate> candidates_;
+  std::vector<std::vector<NodeId>> trees_;
   std::vector<List> endings_;                 // By last operator.
   absl::flat_hash_map<LocalKey, int> known_;  // Where a time is in times_.
   std::vector<GroupTime> times_;
@@ -289,25 +344,25 @@ std::vector<NodeId> PathOf(const std::vector<NodeId>& reader, NodeId first, Node
   return path;
 }
 
-Group MakeGroup(const Graph& graph, const NodeLayouts& layouts, std::vector<NodeId> path) {
+Group MakeGroup(const Graph& graph, const NodeLayouts& layouts, std::vector<NodeId> nodes) {
   Group group;
-  for (size_t i = 0; i < path.size(); ++i) {
-    const Node& node = graph.node(path[i]);
+  for (const NodeId id : nodes) {
+    const Node& node = graph.node(id);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const Edge edge = node.inputs[k];
-      const bool is_link = i > 0 && edge.node == path[i - 1];
-      if (is_link || graph.is_constant(edge.node)) continue;
-      const Port port{edge, layouts.Read(graph, path[i], k)};
+      const bool is_inside = std::ranges::binary_search(nodes, edge.node);
+      if (is_inside || graph.is_constant(edge.node)) continue;
+      const Port port{edge, layouts.Read(graph, id, k)};
       if (std::ranges::count(group.inputs, port) == 0) group.inputs.push_back(port);
     }
   }
-  const NodeId last = path.back();
+  const NodeId last = nodes.back();
   for (size_t i = 0; i < graph.node(last).outputs.size(); ++i) {
     const Edge edge{last, static_cast<int32_t>(i)};
     if (graph.uses(edge).empty() && !graph.is_output(edge)) continue;
     group.outputs.push_back({edge, layouts.Written(graph, edge)});
   }
-  group.nodes = std::move(path);
+  group.nodes = std::move(nodes);
   return group;
 }
 

@@ -1,5 +1,6 @@
 // The cheapest cover of a graph by groups: dynamic programming over the trees that single-reader
-// edges form. Each operator has at most one reader that may join its group. Thread-safe.
+// edges form. A group is a path of such a tree, with the transposes that hang on its steps where
+// the pattern says so. Each operator has at most one reader that may join its group. Thread-safe.
 #pragma once
 
 #include <vector>
@@ -13,6 +14,7 @@ namespace ag {
 struct PathGroup {
   NodeId first = 0;
   NodeId last = 0;
+  std::vector<NodeId> nodes;  // All of them, ascending, when there are others beside the path.
   const GroupPattern* pattern = nullptr;
   GroupTime time;
 };
@@ -34,8 +36,9 @@ struct CoverRequest {
 // message names it.
 StatusOr<std::vector<PathGroup>> CoverByPaths(const CoverRequest& request);
 
-// Returns the group of `path` with its ports, which depend only on nodes and layouts.
-Group MakeGroup(const Graph& graph, const NodeLayouts& layouts, std::vector<NodeId> path);
+// Returns the group of `nodes`, ascending, with its ports, which depend only on nodes and layouts.
+// The last one makes what others read.
+Group MakeGroup(const Graph& graph, const NodeLayouts& layouts, std::vector<NodeId> nodes);
 
 // Returns the operators from `first` to `last`.
 std::vector<NodeId> PathOf(const std::vector<NodeId>& reader, NodeId first, NodeId last);

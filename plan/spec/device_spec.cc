@@ -47,7 +47,8 @@ StatusOr<std::vector<OpKind>> ParseOps(std::string_view word) {
   return Invalid(fmt::format("unknown operator '{}'{}", word, DidYouMean(word, names)));
 }
 
-// Parses a step: "Conv", "[Add]", "[Relu|Clip]", "{elementwise}+", "{depthwise}".
+// Parses a step: "Conv", "[Add]", "[Relu|Clip]", "{elementwise}+", "{depthwise}",
+// "[Add&]", "MatMul&<".
 StatusOr<PatternStep> ParseStep(std::string_view word) {
   PatternStep step;
   if (word.ends_with('+')) {
@@ -57,6 +58,14 @@ StatusOr<PatternStep> ParseStep(std::string_view word) {
   if (word.starts_with('[') && word.ends_with(']')) {
     step.optional = true;
     word = word.substr(1, word.size() - 2);
+  }
+  if (word.ends_with('<')) {
+    step.takes_transposes = true;
+    word.remove_suffix(1);
+  }
+  if (word.ends_with('&')) {
+    step.any_operands = true;
+    word.remove_suffix(1);
   }
   for (const auto& [name, form] : kFormWords) {
     if (word != name) continue;
@@ -259,7 +268,8 @@ std::string FormatStep(const PatternStep& step) {
   if (ops.empty()) {
     for (const OpKind op : step.ops) ops += (ops.empty() ? "" : "|") + std::string(Info(op).name);
   }
-  return fmt::format("{}{}{}{}", step.optional ? "[" : "", ops, step.optional ? "]" : "",
+  return fmt::format("{}{}{}{}{}{}", step.optional ? "[" : "", ops, step.any_operands ? "&" : "",
+                     step.takes_transposes ? "<" : "", step.optional ? "]" : "",
                      step.repeated ? "+" : "");
 }
 

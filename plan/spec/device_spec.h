@@ -19,7 +19,9 @@ namespace ag {
 //   pattern softmax = Softmax                             layouts plain
 // A step in brackets is optional. Alternatives are operator names, traits of graph/op_kind.h
 // ({elementwise}, {activation}, ...), {depthwise} or {pointwise}. A binary step reads its other
-// operand from outside the group.
+// operand from outside the group. After the operators, "&" and "<" say what ExtendMatch and
+// TakesTransposes (plan/spec/pattern_match.h) allow beyond that:
+//   pattern attention = MatMul< [Mul|Div] [Add&] Softmax MatMul&< [Transpose&] layouts plain
 enum class ConvolutionForm : uint8_t {
   kAny,
   kDepthwise,  // Two spatial axes, one filter per channel; its weights are constants.
@@ -31,6 +33,8 @@ struct PatternStep {
   ConvolutionForm form = ConvolutionForm::kAny;  // When not kAny, ops is only Conv.
   bool optional = false;
   bool repeated = false;
+  bool any_operands = false;      // "&": any other operands, and the shape may change.
+  bool takes_transposes = false;  // "<": transposes in front of its other operands join the group.
   bool operator==(const PatternStep&) const = default;
 };
 struct GroupPattern {

@@ -39,28 +39,78 @@ bool RunsAlong(const Shape& operand, const Shape& shape, size_t axis) {
   return true;
 }
 
+// The rule of steps without marks.
+bool IsStepUsable(const Graph& graph, OpKind anchor, Edge link, NodeId step) {
+  const Node& node = graph.node(step);
+  if (node.op == OpKind::kConv) {
+    return node.inputs[0] == link && graph.is_constant(node.inputs[1].node) &&
+           graph.is_constant(node.inputs[2].node);
+  }
+  if (node.outputs.size() != 1 || node.outputs[0].shape != graph.type(link).shape) return false;
+  if (node.op == OpKind::kSoftmax && node.Int("axis") + 1 != std::ssize(node.outputs[0].shape))
+    return false;
+  if (Has(anchor, kElementwise)) return true;
+  const Shape& shape = node.outputs[0].shape;
+  if (shape.empty() || node.outputs[0] != graph.type(link)) return false;
+  const size_t axis = anchor == OpKind::kConv ? 1 : shape.size() - 1;
+  return std::ranges::all_of(node.inputs, [&](Edge operand) {
+    const Shape& given = graph.type(operand).shape;
+    return operand == link || given == shape ||
+           (graph.is_constant(operand.node) && RunsAlong(given, shape, axis));
+  });
+}
+
+// The rule of steps with "&".
+bool IsFreeStepUsable(const Graph& graph, Edge link, NodeId step) {
+  const Node& node = graph.node(step);
+  if (node.op == OpKind::kTranspose) return true;
+  const TensorType& before = graph.type(link);
+  if (node.op != OpKind::kMatMul) return node.outputs.size() == 1 && node.outputs[0] == before;
+  const Shape& shape = node.outputs[0].shape;
+  return node.inputs[0] == link && node.inputs[1] != link && before.shape.size() >= 2 &&
+         graph.type(node.inputs[1]).shape.size() >= 2 && shape.size() == before.shape.size() &&
+         std::equal(shape.begin(), shape.end() - 1, before.shape.begin());
+}
+
+bool Fits(const PatternStep& step, const Graph& graph, const NextNode& next) {
+  if (!Takes(step, graph, next.node)) return false;
+  return step.any_operands ? IsFreeStepUsable(graph, next.link, next.node)
+                           : IsStepUsable(graph, next.anchor, next.link, next.node);
+}
+
 }  // namespace
 
 uint32_t BeginMatch(const GroupPattern& pattern, const Graph& graph, NodeId node) {
   return !pattern.steps.empty() && Takes(pattern.steps[0], graph, node) ? 1u : 0u;
 }
 
-uint32_t ExtendMatch(const GroupPattern& pattern, uint32_t match, const Graph& graph, NodeId node) {
-  uint32_t next = 0;
+uint32_t ExtendMatch(const GroupPattern& pattern, uint32_t match, const Graph& graph,
+                     const NextNode& next) {
+  uint32_t extended = 0;
   for (size_t from = 0; from < pattern.steps.size(); ++from) {
     if ((match >> from & 1u) == 0) continue;
-    if (pattern.steps[from].repeated && Takes(pattern.steps[from], graph, node)) next |= 1u << from;
+    if (pattern.steps[from].repeated && Fits(pattern.steps[from], graph, next)) {
+      extended |= 1u << from;
+    }
     for (size_t to = from + 1; to < pattern.steps.size(); ++to) {
-      if (Takes(pattern.steps[to], graph, node)) next |= 1u << to;
+      if (Fits(pattern.steps[to], graph, next)) extended |= 1u << to;
       if (!pattern.steps[to].optional) break;
     }
   }
-  return next;
+  return extended;
+}
+
+bool TakesTransposes(const GroupPattern& pattern, const Graph& graph, NodeId node) {
+  return std::ranges::any_of(pattern.steps, [&](const PatternStep& step) {
+    return step.takes_transposes && Takes(step, graph, node);
+  });
 }
 
 bool HasStepFor(const GroupPattern& pattern, const Graph& graph, NodeId node) {
-  return std::ranges::any_of(pattern.steps,
-                             [&](const PatternStep& step) { return Takes(step, graph, node); });
+  const bool is_transpose = graph.node(node).op == OpKind::kTranspose;
+  return std::ranges::any_of(pattern.steps, [&](const PatternStep& step) {
+    return Takes(step, graph, node) || (is_transpose && step.takes_transposes);
+  });
 }
 
 bool IsWholeMatch(const GroupPattern& pattern, uint32_t match) {
@@ -73,26 +123,10 @@ bool IsWholeMatch(const GroupPattern& pattern, uint32_t match) {
 
 int NodesMax(const GroupPattern& pattern) {
   if (pattern.nodes_max > 0) return pattern.nodes_max;
-  const bool endless = std::ranges::any_of(pattern.steps, &PatternStep::repeated);
-  return endless ? std::numeric_limits<int>::max() : static_cast<int>(pattern.steps.size());
-}
-
-bool IsStepUsable(const Graph& graph, OpKind anchor, Edge link, NodeId step) {
-  const Node& node = graph.node(step);
-  if (node.op == OpKind::kConv) {
-    return node.inputs[0] == link && graph.is_constant(node.inputs[1].node) &&
-           graph.is_constant(node.inputs[2].node);
-  }
-  if (node.outputs.size() != 1 || node.outputs[0].shape != graph.type(link).shape) return false;
-  if (Has(anchor, kElementwise)) return true;
-  const Shape& shape = node.outputs[0].shape;
-  if (shape.empty() || node.outputs[0] != graph.type(link)) return false;
-  const size_t axis = anchor == OpKind::kConv ? 1 : shape.size() - 1;
-  return std::ranges::all_of(node.inputs, [&](Edge operand) {
-    const Shape& given = graph.type(operand).shape;
-    return operand == link || given == shape ||
-           (graph.is_constant(operand.node) && RunsAlong(given, shape, axis));
+  const bool endless = std::ranges::any_of(pattern.steps, [](const PatternStep& step) {
+    return step.repeated || step.takes_transposes;
   });
+  return endless ? std::numeric_limits<int>::max() : static_cast<int>(pattern.steps.size());
 }
 
 }  // namespace ag

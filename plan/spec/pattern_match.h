@@ -9,10 +9,29 @@ namespace ag {
 // Returns the match after the anchor; 0: the pattern does not begin with `node`.
 uint32_t BeginMatch(const GroupPattern& pattern, const Graph& graph, NodeId node);
 
-// Returns the match after a further operator; 0: it does not fit.
-uint32_t ExtendMatch(const GroupPattern& pattern, uint32_t match, const Graph& graph, NodeId node);
+// An operator that reads `link`, an edge of the operator before it in a group that begins with
+// `anchor`.
+struct NextNode {
+  OpKind anchor;
+  Edge link;
+  NodeId node = 0;
+};
 
-// Returns true when a step takes the node.
+// Returns the match after a further operator; 0: it does not fit. A step without marks keeps the
+// shape of `link`, but a convolution may change the number of channels, and `link` is its image. In
+// element-wise groups the other operands may be anything. In other groups they are tensors of the
+// result's shape, or constants: a scalar, or one value per channel (axis 1 after a convolution,
+// else the last axis). Softmax runs along the last axis.
+// A step with "&" takes any other operands from outside the group: an element-wise one those that
+// leave the shape of `link`; a MatMul has `link` as its left operand, whose batch axes the result
+// keeps; a Transpose may have any permutation.
+uint32_t ExtendMatch(const GroupPattern& pattern, uint32_t match, const Graph& graph,
+                     const NextNode& next);
+
+// Returns true when transposes in front of the node's operands may join its group.
+bool TakesTransposes(const GroupPattern& pattern, const Graph& graph, NodeId node);
+
+// Returns true when a step takes the node, or the node is a Transpose that may join one.
 bool HasStepFor(const GroupPattern& pattern, const Graph& graph, NodeId node);
 
 // Returns true when the group may end here.
@@ -20,12 +39,5 @@ bool IsWholeMatch(const GroupPattern& pattern, uint32_t match);
 
 // Returns the greatest number of operators in a group of the pattern; INT_MAX: no limit.
 int NodesMax(const GroupPattern& pattern);
-
-// Returns true when a device can run `step` after `link` in a group that begins with `anchor`. The
-// step keeps the shape of `link`, but a convolution may change the number of channels, and `link`
-// is its image. In element-wise groups the other operands may be anything. In other groups they are
-// tensors of the result's shape, or constants: a scalar, or one value per channel (axis 1 after a
-// convolution, else the last axis).
-bool IsStepUsable(const Graph& graph, OpKind anchor, Edge link, NodeId step);
 
 }  // namespace ag
