@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
@@ -47,6 +49,27 @@ TEST(AttentionSearch, ThePriceLeadsToOneProductOfAllHeads) {
   for (const AppliedRewrite& rewrite : result->rewrites) rules.push_back(rewrite.rule);
   EXPECT_THAT(rules, testing::IsSupersetOf({"matmul-add-merge-siblings", "reshape-out-of-split",
                                             "transpose-out-of-split"}));
+}
+
+// The plan for `cpu` has one group for the attention, and no transpose is copied.
+TEST(AttentionSearch, TheCpuRunsAttentionAsOneGroup) {
+  FakeMeasurer measurer(SpecOf("cpu.spec"));
+  FakeClock clock;
+  SearchRequest request;
+  request.input = *CleanUp(TestGraph(kBert), BuiltInRules());
+  request.rules = &BuiltInRules();
+  request.spec = measurer.spec();
+  request.environment = "device=test";
+  const auto result = FindPlan(request, measurer, clock);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  int attentions = 0;
+  for (const Group& group : result->input_plan.groups) {
+    if (group.pattern == "attention") ++attentions;
+    EXPECT_NE(group.pattern, "move");
+    EXPECT_NE(group.pattern, "softmax");
+  }
+  EXPECT_EQ(attentions, 1);
+  EXPECT_EQ(std::ranges::count(result->plan.groups, "attention", &Group::pattern), 1);
 }
 
 }  // namespace

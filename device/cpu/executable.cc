@@ -11,6 +11,7 @@
 #include "device/cpu/half_loops.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/onednn.h"
+#include "device/cpu/packed_weights.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/wide.h"
 #include "plan/happens_before.h"

@@ -85,6 +85,7 @@ extern const Family kChainFamily;  // Element-wise operators and batch norm, any
 extern const Family kPoolFamily;
 extern const Family kResizeFamily;
 extern const Family kReduceFamily;
+extern const Family kAttentionFamily;  // Two products with softmax between them.
 extern const Family kSoftmaxFamily;
 extern const Family kLayerNormFamily;
 extern const Family kMovementFamily;

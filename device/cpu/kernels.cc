@@ -43,6 +43,12 @@ bool HasNoWork(const GroupContext& context) {
   });
 }
 
+// True for softmax in a group with others.
+bool IsAttention(const GroupContext& context) {
+  const auto is_softmax = [&](NodeId id) { return context.graph.node(id).op == OpKind::kSoftmax; };
+  return context.group.nodes.size() > 1 && std::ranges::any_of(context.group.nodes, is_softmax);
+}
+
 StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   AG_TRY(CheckLayouts(context.group));
   if (HasNoWork(context)) return &kNoWorkFamily;
@@ -50,6 +56,7 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   if (context.group.nodes.empty()) {
     return Err(StatusCode::kInvalidArgument, "group {}: no nodes", context.group.pattern);
   }
+  if (IsAttention(context)) return &kAttentionFamily;
   const OpKind op = context.node(0).op;
   const OpInfo& info = Info(op);
   if (op == OpKind::kConv) return &kConvolutionFamily;
@@ -180,7 +187,8 @@ StatusOr<std::unique_ptr<Kernel>> MakeStaged(const GroupContext& context, const 
 StatusOr<std::unique_ptr<Kernel>> MakeWhole(const GroupContext& context, const Family& family,
                                             const std::string& name) {
   const bool takes_all = &family == &kReorderFamily || &family == &kChainFamily ||
-                         &family == &kReferenceFamily || &family == &kNoWorkFamily;
+                         &family == &kAttentionFamily || &family == &kReferenceFamily ||
+                         &family == &kNoWorkFamily;
   if (!takes_all && context.group.nodes.size() > 1) return MakeStaged(context, family, name);
   size_t done = 0;
   return family.make(context, name, &done);

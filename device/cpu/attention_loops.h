@@ -1,0 +1,61 @@
+// The inner loops of attention for one tile of queries, with transposed scores: a vector holds
+// neighbouring queries, so softmax works lane by lane and neither the count of keys nor the head
+// size has a tail of lanes. Keys come in blocks with a running maximum (Milakov and Gimelshein
+// 2018, "Online normalizer calculation for softmax", section 3). Written for each instruction set.
+// Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace ag::cpu {
+
+// A matrix of floats. Steps are in floats.
+template <class T>
+struct StridedMatrix {
+  T* data = nullptr;
+  int64_t row = 0, column = 0;  // From one to the next.
+};
+
+// An operation on the scores with another matrix: rows are queries, columns are keys.
+struct ScoreStep {
+  enum class Kind : uint8_t { kAdd, kSub, kMul, kDiv };
+  Kind kind = Kind::kAdd;
+  StridedMatrix<const float> operand;
+};
+
+// out = softmax(steps(q * scale . k^T)) . v for the queries of one tile.
+struct AttentionTile {
+  int64_t queries = 0;  // From 1 to lanes * vectors of the loops.
+  int64_t keys = 0;
+  int64_t depth = 0;  // Of a query and a key.
+  int64_t width = 0;  // Of a value and a result.
+  int64_t block = 0;  // Keys at a time.
+  float scale = 1;
+  StridedMatrix<const float> q, k, v;  // [queries, depth], [keys, depth], [keys, width].
+  StridedMatrix<float> out;            // [queries, width].
+  std::span<const ScoreStep> steps;
+  float* scratch = nullptr;  // ScratchFloats() of them, 64-byte aligned.
+};
+
+struct AttentionLoops {
+  int64_t lanes = 1;    // Floats of a vector.
+  int64_t rows = 1;     // Keys, or columns of the result, that are computed together.
+  int64_t vectors = 1;  // Vectors of queries, likewise.
+  void (*run)(const AttentionTile& tile) = nullptr;
+
+  // For the tile's transposed queries, results and block of scores.
+  int64_t ScratchFloats(int64_t depth, int64_t width, int64_t block) const {
+    return lanes * vectors * (depth + width + block);
+  }
+};
+
+// The forms of the loops: "tall" ones compute many keys by few vectors, "wide" ones the reverse.
+// "narrow" ones have vectors of half the lanes, of which fewer are without a query.
+inline constexpr std::string_view kAttentionForms[] = {"wide", "even", "tall", "narrow"};
+
+// Returns the loops for an instruction set of InstructionSet() and a form of kAttentionForms.
+const AttentionLoops& AttentionLoopsFor(std::string_view isa, std::string_view form);
+
+}  // namespace ag::cpu
