@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "device/cpu/fast_math.h"
+#include "device/cpu/lane_math.h"
 #include "device/cpu/lanes.h"
 
 namespace ag::cpu {
@@ -18,26 +19,8 @@ template <int64_t lanes>
 struct Simd {
   using V = typename Lanes<lanes>::Vector;
   using U = typename Lanes<lanes>::Loose;
-  using I = decltype(std::declval<V>() < std::declval<V>());
 
   static AG_INLINE V* At(float* p) { return reinterpret_cast<V*>(p); }
-
-  // exp(x) = 2^n * 2^f for x <= 0 or NaN, with n whole and |f| <= 1/2: the polynomial's error is
-  // 1.1e-7 relative, x * log2(e) adds 1e-8 |x|. Below -87.33 it is 0.
-  static AG_INLINE void Exp(const V& x, V* result) {
-    const V least = V{} - 87.33f;
-    const V c = x < least ? least : x;
-    const V shifted = c * 1.44269504088896341f + 12582912.0f;
-    const V f = c * 1.44269504088896341f - (shifted - 12582912.0f);
-    V y = f * 1.326472731307149e-3f + 9.671512991189957e-3f;
-    y = y * f + 5.550733581185341e-2f;
-    y = y * f + 2.4022242426872253e-1f;
-    y = y * f + 6.931470036506653e-1f;
-    y = y * f + 1.0f;
-    // The low bits of `shifted` are n, so this is n + 127 in the place of the exponent.
-    const V power = (V)(((I)shifted + 127) << 23);
-    *result = x < least ? V{} : y * power;
-  }
 
   template <int kHalf, size_t... j>
   static AG_INLINE void Swap(V* a, V* b, std::index_sequence<j...>) {
@@ -265,7 +248,7 @@ AG_INLINE void ExpOfBlock(int64_t keys, bool is_first, float* scores,
     sum[v] = V{};
     if (!is_first) {
       const V before = at->most[v] - subtracted[v];
-      S::Exp(before, &at->factors[v]);
+      ExpOfNegative<lanes>(before, at->factors[v]);
       sum[v] = at->sum[v] * at->factors[v];
     }
     at->most[v] = most[v];
@@ -276,7 +259,7 @@ AG_INLINE void ExpOfBlock(int64_t keys, bool is_first, float* scores,
       V* score = S::At(scores + k * kStep + v * lanes);
       const V x = *score - subtracted[v];
       V y;
-      S::Exp(x, &y);
+      ExpOfNegative<lanes>(x, y);
       *score = y;
       sum[v] += y;
     }

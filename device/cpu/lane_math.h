@@ -2,7 +2,6 @@
 // for each instruction set with -ffp-contract=fast. Pure functions.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 #include "device/cpu/fast_math.h"
@@ -10,30 +9,27 @@
 
 namespace ag::cpu {
 
-// Sets `exp` to e^x for x <= 0, by the polynomial of FastExp; its relative error is below 3e-7.
-// Below -87.3 it is 0, without denormals; NaN stays NaN. By reference, since how a vector is passed
-// by value depends on the instruction set.
+// Sets `exp` to e^x = 2^n * 2^f for x <= 0 or NaN, with n whole and |f| <= 1/2: the polynomial's
+// error is 1.1e-7 relative, x * log2(e) adds 1e-8 |x|. Below -87.33 it is 0, without denormals. By
+// reference, since how a vector is passed by value depends on the instruction set.
 template <int64_t lanes>
 AG_INLINE void ExpOfNegative(const typename Lanes<lanes>::Vector& x,
                              typename Lanes<lanes>::Vector& exp) {
   using Vector = typename Lanes<lanes>::Vector;
   using Numbers = typename Lanes<lanes>::Numbers;
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer.
-  constexpr float kLeast = -87.33f;
-  const Vector clamped = x < kLeast ? Vector{} + kLeast : x;
-  const Vector shifted = clamped * 1.44269504088896341f + kRound;
-  const Vector n = shifted - kRound;
-  const Vector r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
-  Vector y = Vector{} + 1.9875691500e-4f;
-  y = y * r + 1.3981999507e-3f;
-  y = y * r + 8.3334519073e-3f;
-  y = y * r + 4.1665795894e-2f;
-  y = y * r + 1.6666665459e-1f;
-  y = y * r + 5.0000001201e-1f;
-  y = y * (r * r) + r + 1.0f;
-  const Numbers k = reinterpret_cast<Numbers>(shifted) - std::bit_cast<int32_t>(kRound);
-  const Vector result = y * reinterpret_cast<Vector>((k + 127) << 23);
-  exp = x < kLeast ? Vector{} : result;
+  const Vector least = Vector{} - 87.33f;
+  const Vector c = x < least ? least : x;
+  const Vector shifted = c * 1.44269504088896341f + kRound;
+  const Vector f = c * 1.44269504088896341f - (shifted - kRound);
+  Vector y = f * 1.326472731307149e-3f + 9.671512991189957e-3f;
+  y = y * f + 5.550733581185341e-2f;
+  y = y * f + 2.4022242426872253e-1f;
+  y = y * f + 6.931470036506653e-1f;
+  y = y * f + 1.0f;
+  // The low bits of `shifted` are n, so this is n + 127 in the place of the exponent.
+  const Vector power = reinterpret_cast<Vector>((reinterpret_cast<Numbers>(shifted) + 127) << 23);
+  exp = x < least ? Vector{} : y * power;
 }
 
 }  // namespace ag::cpu
