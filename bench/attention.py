@@ -1,12 +1,13 @@
 """Attention alone, on six shapes: our session beside ONNX Runtime and OpenVINO, interleaved in one process.
 
-    bench/attention.py [--threads 2] [--blocks 15] [--before LIBRARY] [--only NAME,...]
+    bench/attention.py [--threads 2] [--blocks 15] [--before LIBRARY] [--only NAME,...] [MODEL.onnx...]
 
 Needs build/libautograph.so and the environment of `scripts/install.sh --cpu-peers`. Each shape is one ONNX model as
 exporters write it: Reshape and Transpose of Q, K and V, MatMul, a scale, a mask or bias, Softmax, MatMul, Transpose.
 Sides, all fp32: ours (every kernel measured), before (the same by the libautograph.so of another tree, for example one
 without the pattern), ONNX Runtime, OpenVINO. Every block runs each side once to settle and then for about 100 ms; the
-order alternates. A ratio is the median over the blocks of our time over the other's, with its 95 % bootstrap interval.
+order alternates. With MODEL those are timed in the place of the shapes. A ratio is the median over the blocks of our
+time over the other's, with its 95 % bootstrap interval.
 Exits 1 when outputs differ by more than 1e-3 of the largest value, 77 without a peer's package.
 """
 import argparse
@@ -130,16 +131,19 @@ def main():
     parser.add_argument("--blocks", type=int, default=15)
     parser.add_argument("--before", help="libautograph.so of another tree")
     parser.add_argument("--only", default="", help="words of shapes")
+    parser.add_argument("models", nargs="*", help="models to time in the place of the shapes")
     args = parser.parse_args()
     words = [word for word in args.only.split(",") if word]
     print(f"load {os.getloadavg()}, {args.threads} threads, {args.blocks} blocks", flush=True)
     over_peers, failed = [], False
-    for name, shape in SHAPES.items():
+    for name in args.models or SHAPES:
         if words and not any(word in name for word in words):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "attention.onnx")
-            onnx.save(attention_model(*shape), path)
+            path = name
+            if not args.models:
+                path = os.path.join(folder, "attention.onnx")
+                onnx.save(attention_model(*SHAPES[name]), path)
             sides = open_sides(path, args)
         expected = [np.array(value) for value in sides["ONNX Runtime"].run()]
         differences = {side: largest_difference(sides[side].run(), expected) for side in sides}

@@ -32,6 +32,7 @@ constexpr ConformanceCase kNetworkCases[] = {
     {"attention of one number", "input x f32[1,2,3,1]; input k f32[1,2,1,1]; input v f32[1,2,1,1]; output o = matmul(softmax(matmul(x, k)) axis=3, v)"},
     {"attention of a large head", "input x f32[1,1,7,256]; input k f32[1,1,256,9]; input v f32[1,1,9,256]; output o = matmul(softmax(matmul(x, k)) axis=3, v)"},
     {"attention f64", "input x f64[2,7,8]; input k f64[2,8,9]; input v f64[2,9,8]; output o = matmul(softmax(matmul(x, k)) axis=2, v)"},
+    {"attention f16", "input x f16[2,7,8]; input k f16[2,8,9]; input v f16[2,9,8]; input m f16[7,9]; c = const f16[] {0.5}; output o = matmul(softmax(add(mul(matmul(x, k), c), m)) axis=2, v)"},
     {"chain", "input x f32[3,70]; input y f32[70]; a = mul(sigmoid(add(x, y)), x); output z = sqrt(add(mul(a, a), exp(neg(x))))"},
     {"chain with broadcast inside", "input x f32[5]; input y f32[3,5]; output z = relu(sub(y, exp(x)))"},
     {"chain of types", "input x f32[4,6]; input i i64[6]; output y = where(greater(cast(i) to=f32, x), x, cast(i) to=f32)"},
