@@ -99,8 +99,8 @@ def open_sides(path, args):
     sides["ONNX Runtime"] = cpu.Ort(path, feeds, args.threads)
     try:
         sides["OpenVINO"] = cpu.OpenVino(path, feeds, args.threads)
-    except ImportError:
-        print("  OpenVINO is left out: not installed", flush=True)
+    except (ImportError, RuntimeError) as error:
+        print(f"  OpenVINO is left out: {type(error).__name__}: {str(error).strip()[-200:]}", flush=True)
     return sides
 
 
