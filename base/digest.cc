@@ -7,6 +7,7 @@
 
 #include "base/digest_count.h"
 #include "base/handle.h"
+#include "base/no_memory.h"
 
 namespace ag {
 namespace {
@@ -19,15 +20,18 @@ struct DigestContextTraits {
 using DigestContext = UniqueHandle<DigestContextTraits>;
 
 // Returns SHA-256's algorithm, fetched once: EVP_sha256() looks it up on every initialization,
-// which costs more than hashing a stored key. OpenSSL uses the CPU's SHA instructions by itself.
+// which costs more than hashing a stored key. OpenSSL uses the CPU's SHA instructions by itself,
+// and always has SHA-256: it lacks memory where it gives none.
 const EVP_MD* Algorithm() {
   static const EVP_MD* const kAlgorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-  AG_CHECK(kAlgorithm != nullptr);
+  if (kAlgorithm == nullptr) EndWithoutMemory();
   return kAlgorithm;
 }
 
 void Start(EVP_MD_CTX* context) {
-  AG_CHECK(context != nullptr && EVP_DigestInit_ex2(context, Algorithm(), nullptr) == 1);
+  const bool has_begun =
+      context != nullptr && EVP_DigestInit_ex2(context, Algorithm(), nullptr) == 1;
+  if (!has_begun) EndWithoutMemory();
 }
 
 void Add(EVP_MD_CTX* context, std::string_view bytes) {

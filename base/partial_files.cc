@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cstddef>
+#include <new>
 #include <set>
 #include <utility>
 
@@ -10,13 +12,15 @@
 namespace ag {
 namespace {
 
-// Never destroyed, because it is used until the program's last instant.
+// Never destroyed, because it is used until the program's last instant, and made without memory of
+// its own, because that may be what is wanting then.
 struct Partial {
   Mutex mutex;
   std::multiset<std::string> paths AG_GUARDED_BY(mutex);
 };
 Partial& ThePartial() {
-  static auto* const kPartial = new Partial;
+  alignas(Partial) static std::byte place[sizeof(Partial)];
+  static auto* const kPartial = new (place) Partial;
   return *kPartial;
 }
 

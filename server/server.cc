@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -95,6 +96,16 @@ Status CheckExposure(const ServerOptions& options) {
         options.listen);
   }
   return OkStatus();
+}
+
+// gRPC is begun here and never ended: its end waits for threads of its own, for ever where memory
+// was wanting for them.
+void KeepGrpc() {
+  static const bool is_kept = [] {
+    grpc_init();
+    return true;
+  }();
+  (void)is_kept;
 }
 
 }  // namespace
@@ -325,6 +336,7 @@ Status Server::Impl::StartGrpc(const std::shared_ptr<grpc::ServerCredentials>& c
 }
 
 Status Server::Impl::Start() {
+  KeepGrpc();
   if (!options_.listen.empty()) AG_TRY(CheckListenAddress(options_.listen), "listen");
   AG_TRY(CheckExposure(options_));
   AG_LET(access_, Access::Open(options_.tokens));
