@@ -4,13 +4,14 @@
 // (cpu, fp32, 60 plans, seed 1, 5 paired blocks a plan, 30 ms a kernel; squeezenet, resnet50,
 // inception_v3, bert)
 // Walks of random rewrites make graphs of the model; each gets a plan: of the best cover, of a
-// cover that a disturbed look at the groups' times chooses, of one layout, without groups, on one
-// stream or several. All are timed beside the input's plan in sets, twice, in another order. Prints
-// Spearman's coefficient of each estimate with the first measurement, beside that of the second
-// with the first; the same among the 20 fastest; and by how much the plan that is the estimate's
-// first is slower than the fastest of the estimate's best 20. Then, of all graphs with their best
-// plans, the same of the search's own estimate with the simulated makespan, which needs no
-// measurement.
+// cover that a disturbed look at the groups' times chooses, of one layout, without groups in one
+// layout, on one stream or several. All are timed beside the input's plan in sets, twice, in
+// another order. Prints Spearman's coefficient of each estimate with the first measurement, beside
+// that of the second with the first; the same among the 20 fastest; and by how much the plan that
+// is the estimate's first is slower than the fastest of the estimate's best 20. Then, of all graphs
+// with their best plans, the same of the search's own estimate with the simulated makespan, which
+// needs no measurement. "corrected" is the makespan with each pattern's times multiplied by what
+// the input's traced runs say of them: how much longer they take inside the plan than alone.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -27,6 +28,7 @@
 #include "graph/structure_hash.h"
 #include "plan/format/plan_codec.h"
 #include "plan/fusion/grouping.h"
+#include "plan/interval.h"
 #include "plan/rank_correlation.h"
 #include "plan/schedule/makespan.h"
 #include "plan/schedule/schedule_problem.h"
@@ -56,6 +58,8 @@ constexpr int kWalkLength = 10;
 constexpr int kGrowthMax = 2;
 // Draws of a plan per plan that is wanted: a model of few rewrites has few plans.
 constexpr int kTriesMax = 5;
+// Runs of a plan from which the times of its groups inside are taken.
+constexpr int kTracedRuns = 21;
 // Those among which an estimate's first choice is to be good.
 constexpr size_t kBest = 20;
 
@@ -98,6 +102,27 @@ class DeviceMeasurer : public Measurer {
     return timings;
   }
 
+  // Returns the median time of each group in traced runs of the plan; 0 of those without one.
+  StatusOr<std::vector<double>> Trace(const Candidate& candidate) {
+    AG_LET(const auto executable, device_.Build({candidate.graph, candidate.plan, weights_}));
+    const std::vector<Tensor> inputs = UsualInputs(candidate.graph, 1);
+    std::vector<Tensor> outputs = EmptyOutputs(candidate.graph);
+    std::vector<std::vector<double>> samples(candidate.plan.groups.size());
+    for (int run = 0; run < kTracedRuns; ++run) {
+      std::vector<TraceEvent> trace;
+      AG_TRY(executable->Time({inputs, outputs, 1, Caches::kAsLeft, &trace}));
+      for (const TraceEvent& event : trace) {
+        samples[static_cast<size_t>(event.group)].push_back(
+            static_cast<double>((event.end - event.begin).count()));
+      }
+    }
+    std::vector<double> medians;
+    for (const auto& of_group : samples) {
+      medians.push_back(of_group.empty() ? 0 : Median(of_group));
+    }
+    return medians;
+  }
+
   int blocks() const { return blocks_; }
   int disturbed() const { return disturbed_; }
 
@@ -133,6 +158,7 @@ class DisturbedTimes : public GroupTimes {
 struct Subject {
   Candidate candidate;
   PlanEstimates estimates;
+  double corrected_ns = 0;       // The makespan with the groups' times inside plans.
   double first = 0, second = 0;  // Time over the input's, measured twice.
 };
 
@@ -165,6 +191,7 @@ class Ranking {
   Status Run(const std::string& name) {
     name_ = name;
     AG_LET(input_, MakeOneStreamPlan(request_.input, setting_));
+    AG_TRY(FitCorrections());
     MakeGraphs();
     for (int i = 0; i < kTriesMax * options_.plans && IsShort(); ++i) {
       const auto graphs = graphs_.size();
@@ -201,6 +228,24 @@ class Ranking {
     }
   }
 
+  // Fits for each pattern how much longer its groups take inside the input's plan than alone.
+  Status FitCorrections() {
+    AG_LET(const std::vector<double> traced, measurer_.Trace(input_));
+    std::map<std::string, std::pair<double, double>> sums;
+    for (size_t g = 0; g < traced.size(); ++g) {
+      const Group& group = input_.plan.groups[g];
+      if (group.pattern == kViewPattern || traced[g] <= 0) continue;
+      auto& [inside_ns, alone_ns] = sums[group.pattern];
+      inside_ns += traced[g];
+      alone_ns += times_.Time(ExtractGroup(input_.graph, group, request_.policy)).ns;
+    }
+    for (const auto& [pattern, sum] : sums) {
+      corrections_[pattern] = sum.first / sum.second;
+      std::printf("  %s: %.3f of its time alone\n", pattern.c_str(), corrections_[pattern]);
+    }
+    return OkStatus();
+  }
+
   bool IsShort() const { return static_cast<int>(subjects_.size()) < options_.plans; }
 
   // Adds one plan of the graph, of a kind that is drawn, unless it is there.
@@ -220,7 +265,7 @@ class Ranking {
         sigma = 1;
         break;
       case 4:
-        grouping.grouped = false;
+        grouping = {.grouped = false, .layout = layouts[random_.Below(layouts.size())]};
         break;
       default:
         break;
@@ -237,7 +282,14 @@ class Ranking {
     plan.plan.environment = request_.environment;
     if (!known_.insert(EncodePlan(plan.plan)).second) return OkStatus();
     const PlanEstimates estimates = EstimatesOf(graph, plan, request_.options.alpha);
-    subjects_.push_back({{graph, std::move(plan.plan)}, estimates});
+    std::vector<double> ns = NsOf(plan.times);
+    for (size_t g = 0; g < ns.size(); ++g) {
+      const auto found = corrections_.find(plan.plan.groups[g].pattern);
+      if (found != corrections_.end()) ns[g] *= found->second;
+    }
+    const double corrected_ns =
+        MakespanNs(graph, plan.plan, ns, request_.spec, ContentionOf(plan.times, request.overlap));
+    subjects_.push_back({{graph, std::move(plan.plan)}, estimates, corrected_ns});
     return OkStatus();
   }
 
@@ -324,6 +376,7 @@ class Ranking {
       PrintRow(name, all,
                [estimate = estimate](const Subject& s) { return s.estimates.*estimate; });
     }
+    PrintRow("corrected", all, [](const Subject& s) { return s.corrected_ns; });
     PrintRow("groups", all, [](const Subject& s) { return s.estimates.groups; });
     PrintRow("measured again", all, [](const Subject& s) { return s.second; });
     std::fflush(stdout);
@@ -358,7 +411,8 @@ class Ranking {
   double input_ns_ = 0;
   std::vector<Graph> graphs_;
   std::vector<Subject> subjects_;
-  std::set<std::string> known_;  // Their plans.
+  std::set<std::string> known_;                // Their plans.
+  std::map<std::string, double> corrections_;  // By pattern.
 };
 
 std::string Load() {
