@@ -100,13 +100,7 @@ Status CheckExposure(const ServerOptions& options) {
 
 // gRPC is begun here and never ended: its end waits for threads of its own, for ever where memory
 // was wanting for them.
-void KeepGrpc() {
-  static const bool is_kept = [] {
-    grpc_init();
-    return true;
-  }();
-  (void)is_kept;
-}
+void KeepGrpc() { [[maybe_unused]] static const bool is_kept = (grpc_init(), true); }
 
 }  // namespace
 

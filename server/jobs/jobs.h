@@ -159,7 +159,7 @@ class Jobs {
   Job Now(Live& live) AG_REQUIRES(mutex_);
   void SayWaits(const LivePtr& live, const std::string& what);
   void CountDeviceTime(const LivePtr& live, Nanos time);
-  void TakeBest(const LivePtr& live, const StatusOr<v1::Result>& best);
+  void TakeBest(const LivePtr& live, const std::string& tenant, const StatusOr<JobOutcome>& best);
 
   // Adds a request to the job; false: it has ended, or is about to.
   StatusOr<bool> Join(int64_t id, const std::string& request_id, const std::string& body);

@@ -609,10 +609,10 @@ TEST(Jobs, TheBestSoFarIsShownWhileAJobRuns) {
       }
     };
     wait(2);
-    v1::Result best;
-    best.set_output_digest(b.model.Hex());
-    best.set_report_digest(report.Hex());
-    best.set_speedup(1.5);
+    JobOutcome best;
+    best.result.set_output_digest(b.model.Hex());
+    best.result.set_report_digest(report.Hex());
+    best.result.set_speedup(1.5);
     control.on_best(best);
     wait(3);
     control.on_best(Err(StatusCode::kUnavailable, "no worker"));

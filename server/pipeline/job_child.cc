@@ -197,10 +197,8 @@ JobControl ControlOf(Coordinator& coordinator) {
   control.cancelled = [&] { return coordinator.cancelled(); };
   control.stopping = [&] { return coordinator.stopping(); };
   control.best_asked = [&] { return coordinator.best_asked(); };
-  control.on_best = [&](const StatusOr<v1::Result>& best) {
-    JobEnd end{.status = EncodeStatus(best.status())};
-    if (best.ok()) end.result = best->SerializeAsString();
-    coordinator.Tell(kJobBest, EncodeFields(end));
+  control.on_best = [&](const StatusOr<JobOutcome>& best) {
+    coordinator.Tell(kJobBest, EncodeFields(ToEnd(best)));
   };
   return control;
 }
@@ -258,14 +256,7 @@ int RunJob(int socket) {
   const Status receives = coordinator.StartReceiving();
   const StatusOr<JobOutcome> outcome =
       receives.ok() ? RunPipeline(*start, coordinator) : StatusOr<JobOutcome>(receives);
-  JobEnd end;
-  end.status = EncodeStatus(outcome.status());
-  if (outcome.ok()) {
-    end.result = outcome->result.SerializeAsString();
-    end.winner_refused = outcome->winner_refused;
-    end.busy = outcome->busy;
-  }
-  coordinator.Tell(kJobEnd, EncodeFields(end));
+  coordinator.Tell(kJobEnd, EncodeFields(ToEnd(outcome)));
   ::_exit(0);  // Other threads may run: nothing is to be destroyed under them.
 }
 

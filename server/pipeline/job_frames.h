@@ -160,4 +160,20 @@ StatusOr<T> ParseMessage(const std::string& bytes) {
   return Err(StatusCode::kDataLoss, "{} does not parse", T::descriptor()->name());
 }
 
+// An outcome as a frame tells of it, and back.
+inline JobEnd ToEnd(const StatusOr<JobOutcome>& outcome) {
+  JobEnd end{.status = EncodeStatus(outcome.status())};
+  if (!outcome.ok()) return end;
+  end.result = outcome->result.SerializeAsString();
+  end.winner_refused = outcome->winner_refused;
+  end.busy = outcome->busy;
+  return end;
+}
+inline StatusOr<JobOutcome> OutcomeOf(const JobEnd& end) {
+  AG_TRY(DecodeStatus(end.status));
+  JobOutcome outcome{.winner_refused = end.winner_refused, .busy = end.busy};
+  AG_LET(outcome.result, ParseMessage<v1::Result>(end.result));
+  return outcome;
+}
+
 }  // namespace ag

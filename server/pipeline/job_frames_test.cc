@@ -52,6 +52,23 @@ TEST(JobFrames, FlagsAreAllSent) {
   EXPECT_EQ(*read, flags);
 }
 
+TEST(JobFrames, AnOutcomeOrItsErrorComesAsItWasSent) {
+  JobOutcome sent{.winner_refused = true};
+  sent.result.set_speedup(1.5);
+  const auto there = [](const StatusOr<JobOutcome>& outcome) {
+    return OutcomeOf(*DecodeFields<JobEnd>(EncodeFields(ToEnd(outcome))));
+  };
+  const auto read = there(sent);
+  ASSERT_TRUE(read.ok()) << ToString(read.status());
+  EXPECT_EQ(read->result.speedup(), 1.5);
+  EXPECT_TRUE(read->winner_refused);
+  EXPECT_FALSE(read->busy);
+  EXPECT_EQ(ToString(there(Err(StatusCode::kUnavailable, "no worker")).status()),
+            "UNAVAILABLE: no worker");
+  EXPECT_EQ(OutcomeOf({.status = EncodeStatus(OkStatus()), .result = "\xff"}).status().code(),
+            StatusCode::kDataLoss);
+}
+
 TEST(JobFrames, CutBytesAreDataLoss) {
   const std::string bytes = EncodeFields(JobEnd{"status", "result", true, false});
   for (size_t size = 0; size < bytes.size(); ++size) {

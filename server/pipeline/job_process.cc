@@ -143,13 +143,6 @@ class Session {
     }
   }
 
-  static StatusOr<JobOutcome> OutcomeOf(const JobEnd& end) {
-    AG_TRY(DecodeStatus(end.status));
-    JobOutcome outcome{.winner_refused = end.winner_refused, .busy = end.busy};
-    AG_LET(outcome.result, ParseMessage<v1::Result>(end.result));
-    return outcome;
-  }
-
   Status TakeEnd(const std::string& payload, std::optional<JobOutcome>* outcome) {
     AG_LET(const auto end, DecodeFields<JobEnd>(payload));
     AG_LET(*outcome, OutcomeOf(end));
@@ -158,13 +151,7 @@ class Session {
 
   Status TakeBest(const std::string& payload) {
     AG_LET(const auto end, DecodeFields<JobEnd>(payload));
-    const auto outcome = OutcomeOf(end);
-    if (!parts_.control.on_best) return OkStatus();
-    if (outcome.ok()) {
-      parts_.control.on_best(outcome->result);
-    } else {
-      parts_.control.on_best(outcome.status());
-    }
+    if (parts_.control.on_best) parts_.control.on_best(OutcomeOf(end));
     return OkStatus();
   }
 

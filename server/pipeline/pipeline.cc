@@ -45,6 +45,17 @@ SearchMethod MethodOf(v1::OptimizeRequest::Search search) {
   }
 }
 
+SearchLimits LimitsOf(const v1::SearchBudget& budget) {
+  SearchLimits limits;
+  limits.rounds_max = budget.rounds();
+  limits.expansions_max = budget.expansions();
+  limits.graphs_max = budget.graphs();
+  limits.stale_graphs_max = budget.stale_graphs();
+  limits.cell_graphs_max = budget.cell_graphs();
+  limits.candidates_max = budget.candidates();
+  return limits;
+}
+
 // Beyond these, threads that make graphs wait for memory.
 constexpr int kSearchThreadsMax = 8;
 
@@ -296,15 +307,9 @@ StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& 
   request.options.alpha = asked.alpha();
   request.options.beta = asked.beta();
   request.options.streams_max = asked.streams_max();
-  SearchLimits& limits = request.options.limits;
-  limits.rounds_max = asked.budget().rounds();
-  limits.expansions_max = asked.budget().expansions();
-  limits.graphs_max = asked.budget().graphs();
-  limits.stale_graphs_max = asked.budget().stale_graphs();
-  limits.cell_graphs_max = asked.budget().cell_graphs();
-  limits.candidates_max = asked.budget().candidates();
-  limits.time_max = std::max(budget.search_end() - clock_.Now(), Nanos{0});
-  limits.comparison_max = budget.comparison_end() - budget.search_end();
+  request.options.limits = LimitsOf(asked.budget());
+  request.options.limits.time_max = std::max(budget.search_end() - clock_.Now(), Nanos{0});
+  request.options.limits.comparison_max = budget.comparison_end() - budget.search_end();
   request.on_progress = [&](const SearchProgress& p) {
     v1::Progress progress;
     progress.set_stage(p.stage);
@@ -328,8 +333,7 @@ StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& 
   request.on_best = [&](const SearchResult& best) {
     const StatusOr<JobOutcome> outcome = publish_best(best);
     best_given = setting.control.best_asked();
-    outcome.ok() ? setting.control.on_best(outcome->result)
-                 : setting.control.on_best(outcome.status());
+    setting.control.on_best(outcome);
   };
   StoredRegions regions(cache_, {.skip = asked.skip_group_cache() || asked.skip_model_cache()});
   AG_LET(SearchResult found, FindPlan(request, measurer, clock_, &regions));
