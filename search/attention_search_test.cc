@@ -32,14 +32,19 @@ DeviceSpec SpecOf(const std::string& file) {
   return spec.ok() ? *spec : DeviceSpec();
 }
 
-TEST(AttentionSearch, ThePriceLeadsToOneProductOfAllHeads) {
-  FakeMeasurer measurer(SpecOf("h200.spec"));
-  FakeClock clock;
+SearchRequest RequestFor(const DeviceSpec& spec) {
   SearchRequest request;
   request.input = *CleanUp(TestGraph(kBert), BuiltInRules());
   request.rules = &BuiltInRules();
-  request.spec = measurer.spec();
+  request.spec = spec;
   request.environment = "device=test";
+  return request;
+}
+
+TEST(AttentionSearch, ThePriceLeadsToOneProductOfAllHeads) {
+  FakeMeasurer measurer(SpecOf("h200.spec"));
+  FakeClock clock;
+  SearchRequest request = RequestFor(measurer.spec());
   // With several streams the three products run beside each other instead.
   request.options.streams_max = 1;
   const auto result = FindPlan(request, measurer, clock);
@@ -55,11 +60,7 @@ TEST(AttentionSearch, ThePriceLeadsToOneProductOfAllHeads) {
 TEST(AttentionSearch, TheCpuRunsAttentionAsOneGroup) {
   FakeMeasurer measurer(SpecOf("cpu.spec"));
   FakeClock clock;
-  SearchRequest request;
-  request.input = *CleanUp(TestGraph(kBert), BuiltInRules());
-  request.rules = &BuiltInRules();
-  request.spec = measurer.spec();
-  request.environment = "device=test";
+  const SearchRequest request = RequestFor(measurer.spec());
   const auto result = FindPlan(request, measurer, clock);
   ASSERT_TRUE(result.ok()) << Message(result.status());
   int attentions = 0;

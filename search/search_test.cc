@@ -399,7 +399,7 @@ TEST_F(SearchTest, TheStateSaysWhetherTheSearchRan) {
     EXPECT_EQ(SearchStateOf(reason, 1, 0), SearchState::kComplete);
   }
   for (const StopReason reason :
-       {StopReason::kTime, StopReason::kCancelled, StopReason::kUnavailable}) {
+       {StopReason::kTime, StopReason::kCancelled, StopReason::kUnavailable, StopReason::kGoesOn}) {
     EXPECT_EQ(SearchStateOf(reason, 1, 0), SearchState::kStopped);
     EXPECT_EQ(SearchStateOf(reason, 0, 1), SearchState::kStopped);
     EXPECT_EQ(SearchStateOf(reason, 0, 0), SearchState::kNotSearched);

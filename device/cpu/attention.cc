@@ -313,11 +313,15 @@ class Attention : public Kernel {
 };
 
 // Returns FORM_KEYS: the form of the loops and the keys of a block. The larger block is left out
-// where the smaller one holds all keys.
+// where the smaller one holds all keys, and a form whose loops are those of one before it.
 StatusOr<std::vector<std::string>> AttentionNames(const GroupContext& context) {
   AG_LET(const Form form, Reader(context).Read());
   std::vector<std::string> names;
+  std::vector<const AttentionLoops*> seen;
   for (const std::string_view loops : kAttentionForms) {
+    const AttentionLoops* its = &AttentionLoopsFor(InstructionSet(), loops);
+    if (std::ranges::count(seen, its) > 0) continue;
+    seen.push_back(its);
     for (const int64_t block : kBlocks) {
       if (block > kBlocks[0] && block / 2 >= form.keys) continue;
       names.push_back(fmt::format("{}_{}", loops, block));

@@ -18,35 +18,6 @@ AG_INLINE T GeluByTanh(T x) {
   return T(0.5) * x * (T(1) + FastTanh(inner));
 }
 
-// The functions of the operator table; those of fast_math.h take the place of C's.
-namespace functions {
-
-template <class T>
-AG_INLINE T Log1p(T x) {
-  return FastLog1p(x);
-}
-#define MATH(Name, word)                         \
-  template <class T>                             \
-  AG_INLINE T Name(T x) {                        \
-    if constexpr (requires { Fast##Name(x); }) { \
-      return Fast##Name(x);                      \
-    } else {                                     \
-      return std::word(x);                       \
-    }                                            \
-  }
-#define FUNCTION(Name, parameters, arguments, ...)      \
-  template <class T>                                    \
-  AG_INLINE T Name parameters {                         \
-    if constexpr (requires { Fast##Name arguments; }) { \
-      return Fast##Name arguments;                      \
-    } else {                                            \
-      return __VA_ARGS__;                               \
-    }                                                   \
-  }
-#include "graph/functions.def"
-
-}  // namespace functions
-
 #define FUNCTION(Name, parameters, arguments, ...) BLOCK(Name, functions::Name arguments)
 #define MATH(Name, word) FUNCTION(Name, , (x))
 #include "graph/functions.def"

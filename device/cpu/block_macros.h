@@ -1,6 +1,8 @@
-// How a loop of block_ops.h is written: BLOCK. For the files that define such loops.
+// How a loop of block_ops.h is written: BLOCK, and the functions that it may call. For the files
+// that define such loops.
 #pragma once
 
+#include <cmath>
 #include <type_traits>
 
 #include "device/cpu/block_ops.h"
@@ -23,6 +25,35 @@
   BLOCK_FOR(Name##D, double, , __VA_ARGS__)
 
 namespace ag::cpu {
+
+// The functions of the operator table; those of fast_math.h take the place of C's.
+namespace functions {
+
+template <class T>
+AG_INLINE T Log1p(T x) {
+  return FastLog1p(x);
+}
+#define MATH(Name, word)                         \
+  template <class T>                             \
+  AG_INLINE T Name(T x) {                        \
+    if constexpr (requires { Fast##Name(x); }) { \
+      return Fast##Name(x);                      \
+    } else {                                     \
+      return std::word(x);                       \
+    }                                            \
+  }
+#define FUNCTION(Name, parameters, arguments, ...)      \
+  template <class T>                                    \
+  AG_INLINE T Name parameters {                         \
+    if constexpr (requires { Fast##Name arguments; }) { \
+      return Fast##Name arguments;                      \
+    } else {                                            \
+      return __VA_ARGS__;                               \
+    }                                                   \
+  }
+#include "graph/functions.def"
+
+}  // namespace functions
 
 template <class T>
 struct Pick {

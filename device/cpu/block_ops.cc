@@ -17,10 +17,6 @@ namespace ag::cpu {
 namespace {
 
 template <class T>
-AG_INLINE T Relu(T x) {
-  return x < T(0) ? T(0) : x;
-}
-template <class T>
 AG_INLINE T Clamp(T x, T low, T high) {
   const T raised = x < low ? low : x;
   return raised > high ? high : raised;
@@ -49,14 +45,14 @@ BLOCK(Less, x < y ? 1 : 0)
 BLOCK(Where, x != 0 ? y : z)
 BLOCK(ScaleShift, x* y + z)
 // Two operators in one loop, whose result is that of one after the other.
-BLOCK(AddRelu, Relu(x + y))
+BLOCK(AddRelu, functions::Relu(x + y))
 BLOCK(AddClip, Clamp(x + y, p, q))
-BLOCK(AddHardSwish, FastHardSwish(x + y))
-BLOCK(MulRelu, Relu(x* y))
+BLOCK(AddHardSwish, functions::HardSwish(x + y))
+BLOCK(MulRelu, functions::Relu(x* y))
 BLOCK(MulClip, Clamp(x* y, p, q))
-BLOCK(ScaleShiftRelu, Relu(x* y + z))
+BLOCK(ScaleShiftRelu, functions::Relu(x* y + z))
 BLOCK(ScaleShiftClip, Clamp(x* y + z, p, q))
-BLOCK(ScaleShiftHardSwish, FastHardSwish(x* y + z))
+BLOCK(ScaleShiftHardSwish, functions::HardSwish(x* y + z))
 
 template <DType dtype>
 void RoundToHalfF(const float* a, const float*, const float*, float* out, int64_t n, float, float) {
@@ -200,20 +196,31 @@ BlockOp<T> BlockOpOf(const Node& node) {
     return {run, static_cast<T>(p), static_cast<T>(q)};
   }
   const auto number = [&](std::string_view name) { return static_cast<T>(node.Float(name)); };
-  if (node.op == OpKind::kMin) return {PICK(Min)};
-  if (node.op == OpKind::kMax) return {PICK(Max)};
-  if (node.op == OpKind::kGreater) return {PICK(Greater)};
-  if (node.op == OpKind::kLess) return {PICK(Less)};
-  if (node.op == OpKind::kWhere) return {PICK(Where)};
-  if (node.op == OpKind::kDiv) return {PICK(Div)};
-  if (node.op == OpKind::kPow) return {PICK(Pow)};
-  if (node.op == OpKind::kMod) return {node.Int("fmod") != 0 ? PICK(ModC) : PICK(ModPython)};
-  if (node.op == OpKind::kClip) return {PICK(Clip), number("min"), number("max")};
-  if (node.op == OpKind::kCast) {
-    return {node.outputs[0].dtype == DType::kBool ? PICK(IsSet) : PICK(Copy)};
+  switch (node.op) {
+    case OpKind::kMin:
+      return {PICK(Min)};
+    case OpKind::kMax:
+      return {PICK(Max)};
+    case OpKind::kGreater:
+      return {PICK(Greater)};
+    case OpKind::kLess:
+      return {PICK(Less)};
+    case OpKind::kWhere:
+      return {PICK(Where)};
+    case OpKind::kDiv:
+      return {PICK(Div)};
+    case OpKind::kPow:
+      return {PICK(Pow)};
+    case OpKind::kMod:
+      return {node.Int("fmod") != 0 ? PICK(ModC) : PICK(ModPython)};
+    case OpKind::kClip:
+      return {PICK(Clip), number("min"), number("max")};
+    case OpKind::kCast:
+      return {node.outputs[0].dtype == DType::kBool ? PICK(IsSet) : PICK(Copy)};
+    default:
+      AG_CHECK(node.op == OpKind::kGelu);
+      return {GeluBlock<T>(node.attributes->String("approximate") != "none")};
   }
-  AG_CHECK(node.op == OpKind::kGelu);
-  return {GeluBlock<T>(node.attributes->String("approximate") != "none")};
 }
 template BlockOp<float> BlockOpOf<float>(const Node& node);
 template BlockOp<double> BlockOpOf<double>(const Node& node);
