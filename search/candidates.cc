@@ -25,20 +25,40 @@ bool LearnPairs(const Graph& graph, const TimedPlan& plan, const SearchSetting& 
   return changed;
 }
 
+// Numbers of streams whose streams have the same cores, so that one choice of groups serves all.
+struct StreamCounts {
+  int min = 0, max = 0;
+};
+
+// Returns 2 to StreamsMax streams in such runs.
+std::vector<StreamCounts> StreamCountsOf(const SearchRequest& request) {
+  std::vector<StreamCounts> runs;
+  for (int streams = 2; streams <= StreamsMax(request); ++streams) {
+    const bool goes_on = !runs.empty() && StreamCores(request.spec, runs.back().max) ==
+                                              StreamCores(request.spec, streams);
+    if (!goes_on) runs.push_back({streams, streams});
+    runs.back().max = streams;
+  }
+  return runs;
+}
+
 // The plans of one graph on 2 to StreamsMax streams whose simulated end is before a given time.
 class StreamsTrials {
  public:
   StreamsTrials(const Graph& graph, const SearchSetting& setting, double below_ns)
-      : graph_(graph), setting_(setting), below_ns_(below_ns) {
+      : graph_(graph),
+        setting_(setting),
+        below_ns_(below_ns),
+        counts_(StreamCountsOf(setting.request)),
+        plans_(counts_.size()) {
     MakeAll();
   }
 
   void MakeAll() {
-    plans_.resize(static_cast<size_t>(std::max(StreamsMax(setting_.request) - 1, 0)));
     setting_.pool.Each(static_cast<int>(plans_.size()), [this](int i, int) { Make(i); });
   }
 
-  // Makes the plans on as many streams as `plan` was made for. REQUIRES: `plan` is in Ranked().
+  // Makes the plans for the same cores as those of `plan`. REQUIRES: `plan` is in Ranked().
   void MakeAgain(const TimedPlan& plan) {
     for (size_t i = 0; i < plans_.size(); ++i) {
       const auto is_it = [&](const TimedPlan& other) { return &other == &plan; };
@@ -72,7 +92,7 @@ class StreamsTrials {
  private:
   void Make(size_t i) {
     const PlanRequest request =
-        setting_.For(graph_, {.mixed_layouts = true}, static_cast<int>(i) + 2);
+        setting_.For(graph_, {.mixed_layouts = true}, counts_[i].max, counts_[i].min);
     StatusOr<std::vector<TimedPlan>> made =
         MakeTimedPlans(request, setting_.times, kStreamsPlansMax);
     plans_[i] = made.ok() ? *std::move(made) : std::vector<TimedPlan>();
@@ -82,7 +102,8 @@ class StreamsTrials {
   const Graph& graph_;
   const SearchSetting& setting_;
   const double below_ns_;
-  std::vector<std::vector<TimedPlan>> plans_;  // Entry i: on i + 2 streams.
+  const std::vector<StreamCounts> counts_;
+  std::vector<std::vector<TimedPlan>> plans_;  // By entry of counts_.
 };
 
 }  // namespace

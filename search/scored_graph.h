@@ -26,9 +26,10 @@ struct SearchSetting {
   std::optional<Layout> layout = std::nullopt;
 
   // What groups or plans of the graph are made for.
-  PlanRequest For(const Graph& graph, GroupingOptions grouping = {}, int streams = 1) const {
+  PlanRequest For(const Graph& graph, GroupingOptions grouping = {}, int streams = 1,
+                  int streams_min = 0) const {
     if (!grouping.layout) grouping.layout = layout;
-    return {graph, request.spec, request.policy, grouping, streams, pairs.overlap()};
+    return {graph, request.spec, request.policy, grouping, streams, pairs.overlap(), streams_min};
   }
 };
 

@@ -37,8 +37,8 @@ constexpr double kCellsShare = 0.3;
 // inside them is there, what remains is between them.
 constexpr double kKnownRoundShare = 0.1;
 // The search ends after so many rounds in a row that made the best measured plan faster by less
-// than this factor.
-constexpr int kStaleRoundsMax = 3;
+// than this factor. Of rounds, too, it makes only its round_share, and two at least.
+constexpr int kStaleRoundsMax = 3, kStaleRoundsMin = 2;
 constexpr double kRoundGain = 1.001;
 // A round keeps up to this fraction of the remaining time for timing its plans.
 constexpr double kPlansShare = 0.5;
@@ -356,10 +356,12 @@ void PlanSearch::SearchCells() {
 void PlanSearch::SearchRounds() {
   const bool may_be_stale = request_.options.method == SearchMethod::kOurs &&
                             request_.options.limits.stale_graphs_max > 0;
+  const int stale_rounds_max =
+      std::max(static_cast<int>(std::ceil(run_.round_share * kStaleRoundsMax)), kStaleRoundsMin);
   int stale_rounds = 0;
   while (!queue_.empty() && stop_ != StopReason::kUnavailable) {
     StopReason reason = run_.OverReason();
-    if (reason == StopReason::kNone && may_be_stale && stale_rounds >= kStaleRoundsMax) {
+    if (reason == StopReason::kNone && may_be_stale && stale_rounds >= stale_rounds_max) {
       reason = StopReason::kStale;
     }
     if (reason == StopReason::kNone && run_.counts.rounds >= request_.options.limits.rounds_max) {

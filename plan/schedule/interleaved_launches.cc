@@ -36,7 +36,9 @@ std::vector<int> InterleavedOrder(const ScheduleProblem& problem) {
   std::vector<size_t> missing;
   for (const std::vector<int>& before : problem.before) missing.push_back(before.size());
   const auto add = [&](int g) {
-    ready[IsMemoryBound(problem, g) ? 1 : 0].emplace(problem.shares[g], g);
+    const bool is_known = !problem.memory_bound.empty();
+    const bool is_bound = is_known ? problem.memory_bound[g] : IsMemoryBound(problem, g);
+    ready[is_bound ? 1 : 0].emplace(problem.shares[g], g);
   };
   for (const int g : problem.order) {
     if (missing[g] == 0) add(g);

@@ -21,6 +21,10 @@ struct GroupsToPlan {
   std::vector<GroupProblem> unmeasured;
 };
 
+int StreamsMinOf(const PlanRequest& request) {
+  return request.streams_min > 0 ? request.streams_min : request.streams;
+}
+
 // Returns the same groups, each on `cores` cores.
 TimedGroups TimeGroups(const PlanRequest& request, std::vector<Group> groups, GroupTimes& times,
                        int cores) {
@@ -37,7 +41,7 @@ TimedGroups TimeGroups(const PlanRequest& request, std::vector<Group> groups, Gr
 }
 
 StatusOr<GroupsToPlan> ChooseGroups(const PlanRequest& request, GroupTimes& times) {
-  const auto& [graph, spec, policy, grouping, streams, overlap] = request;
+  const auto& [graph, spec, policy, grouping, streams, overlap, streams_min] = request;
   GroupingOptions options = grouping;
   const bool may_be_wide = spec.stream_cores > 0;
   if (streams > 1 && !may_be_wide) options.cores = StreamCores(spec, streams);
@@ -58,26 +62,28 @@ struct NamedSchedule {
   Schedule schedule;
 };
 
-std::vector<NamedSchedule> ScheduleGroups(const PlanRequest& request, GroupsToPlan chosen,
-                                          size_t plans_max) {
-  const auto& [graph, spec, policy, grouping, streams, overlap] = request;
-  if (chosen.narrow) {
-    return {{"greedy", GreedyWideStreams(graph, *chosen.narrow, chosen.timed, spec, streams)}};
-  }
-  const auto& [groups, times] = chosen.timed;
+// Returns the schedules of groups that may take all cores: one for each number of streams.
+std::vector<NamedSchedule> WideSchedules(const PlanRequest& request, const GroupsToPlan& chosen) {
   std::vector<NamedSchedule> all;
-  if (streams > 1) {
-    std::vector<SimulatedSchedule> ranked = SchedulesOf(MakeScheduleProblem(
-        graph, groups, NsOf(times), spec, policy, streams, ContentionOf(times, overlap)));
-    for (size_t i = 0; i < std::min(plans_max, ranked.size()); ++i) {
-      all.push_back({ranked[i].scheduler, {chosen.timed, std::move(ranked[i].streams)}});
-    }
-  }
-  if (all.empty()) {
-    std::vector<Stream> one = OneStream(graph, groups);
-    all.push_back({Schedulers()[0].name, {std::move(chosen.timed), std::move(one)}});
+  for (int streams = StreamsMinOf(request); streams <= request.streams; ++streams) {
+    all.push_back({"greedy", GreedyWideStreams(request.graph, *chosen.narrow, chosen.timed,
+                                               request.spec, streams)});
   }
   return all;
+}
+
+// Returns the streams of groups that all run on the cores of one stream, the best first.
+std::vector<SimulatedSchedule> StreamsOf(const PlanRequest& request, const TimedGroups& timed) {
+  const auto& [groups, times] = timed;
+  std::vector<SimulatedSchedule> ranked;
+  if (request.streams > 1) {
+    ranked = SchedulesOf(
+        MakeScheduleProblem(request.graph, groups, NsOf(times), request.spec, request.policy,
+                            request.streams, ContentionOf(times, request.overlap)),
+        StreamsMinOf(request));
+  }
+  if (ranked.empty()) ranked.push_back({Schedulers()[0].name, OneStream(request.graph, groups)});
+  return ranked;
 }
 
 // Returns `made`, which has what all plans of these groups share, with the plan of one schedule.
@@ -102,16 +108,27 @@ StatusOr<std::vector<TimedPlan>> Complete(const PlanRequest& request, GroupsToPl
   if (common.failure.ok() && chosen.narrow) common.failure = FailureOf(*chosen.narrow);
   std::vector<TimedPlan> plans;
   Status refusal;  // Of the last schedule, for example: it takes too much memory.
-  for (NamedSchedule& schedule : ScheduleGroups(request, std::move(chosen), plans_max)) {
+  const auto add = [&](NamedSchedule schedule) {
     StatusOr<TimedPlan> plan = CompleteOne(request, std::move(schedule), common);
-    if (!plan.ok()) {
+    if (plan.ok()) {
+      plans.push_back(*std::move(plan));
+    } else {
       refusal = plan.status();
-      continue;
     }
-    plans.push_back(*std::move(plan));
+  };
+  if (chosen.narrow) {
+    for (NamedSchedule& schedule : WideSchedules(request, chosen)) add(std::move(schedule));
+  } else {
+    for (SimulatedSchedule& made : StreamsOf(request, chosen.timed)) {
+      const bool is_there =
+          std::ranges::find(plans, made.scheduler, &TimedPlan::scheduler) != plans.end();
+      if (is_there || plans.size() == plans_max) continue;
+      add({made.scheduler, {chosen.timed, std::move(made.streams)}});
+    }
   }
   if (plans.empty()) return refusal;
   std::ranges::stable_sort(plans, {}, &TimedPlan::makespan_ns);
+  if (plans.size() > plans_max) plans.resize(plans_max);
   return plans;
 }
 

@@ -21,6 +21,9 @@ struct PlanRequest {
   int streams = 1;
   double overlap =
       1;  // How groups beside each other share the cores (plan/schedule/contention_model.h).
+  // Plans are made on streams_min to `streams` streams; 0: on `streams`. REQUIRES: StreamCores is
+  // the same for all of them.
+  int streams_min = 0;
 };
 
 struct TimedPlan {
@@ -34,10 +37,11 @@ struct TimedPlan {
 };
 
 // Returns plans by the answers of `times`, at most `plans_max` and at least one, the earliest
-// simulated end first. Of several streams they are the best of SchedulesOf, or one plan on one
-// stream where no scheduler uses more; on a spec that lets a group take all cores there is only
-// that of GreedyWideStreams. kUnimplemented: the device lacks an operator. Other errors: those of
-// PlaceTensors. REQUIRES: plans_max >= 1.
+// simulated end first. Of several streams they are the best of SchedulesOf, each by another
+// scheduler, or one plan on one stream where no scheduler uses more; on a spec that lets a group
+// take all cores those of GreedyWideStreams. A schedule that PlaceTensors refuses is left out.
+// kUnimplemented: the device lacks an operator. Other errors: those of PlaceTensors. REQUIRES:
+// plans_max >= 1.
 StatusOr<std::vector<TimedPlan>> MakeTimedPlans(const PlanRequest& request, GroupTimes& times,
                                                 size_t plans_max);
 // Returns the first of them.

@@ -25,6 +25,8 @@ struct ScheduleProblem {
   std::vector<std::vector<int>> before = {};  // The groups that each one reads, ascending.
   std::vector<std::vector<int>> after = {};   // The groups that read each one, ascending.
   std::vector<int> order = {};  // The launched groups, each after those that it reads.
+  // Whether memory bounds each group (IsMemoryBound), for who schedules more than once; else empty.
+  std::vector<bool> memory_bound = {};
 };
 
 // Returns the problem of all groups. REQUIRES: streams >= 1, and one time for each group.

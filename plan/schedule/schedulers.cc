@@ -28,14 +28,27 @@ constexpr Scheduler kSchedulers[] = {
 std::span<const Scheduler> Schedulers() { return kSchedulers; }
 
 std::vector<SimulatedSchedule> SchedulesOf(const ScheduleProblem& problem) {
+  return SchedulesOf(problem, problem.streams);
+}
+
+std::vector<SimulatedSchedule> SchedulesOf(ScheduleProblem problem, int streams_min) {
   std::vector<SimulatedSchedule> all;
-  for (const Scheduler& scheduler : Schedulers()) {
-    SimulatedSchedule made{scheduler.name, scheduler.schedule(problem)};
-    const bool is_known = std::ranges::any_of(
-        all, [&](const SimulatedSchedule& other) { return made.streams == other.streams; });
-    if (made.streams.size() < 2 || is_known) continue;
-    made.makespan_ns = MakespanNs(problem, made.streams);
-    all.push_back(std::move(made));
+  const int streams_max = problem.streams;
+  problem.memory_bound.resize(problem.groups.size());
+  for (const int g : problem.order) problem.memory_bound[g] = IsMemoryBound(problem, g);
+  bool are_used_up = true;
+  for (int streams = streams_min; streams <= streams_max && are_used_up; ++streams) {
+    problem.streams = streams;
+    are_used_up = false;
+    for (const Scheduler& scheduler : Schedulers()) {
+      SimulatedSchedule made{scheduler.name, scheduler.schedule(problem)};
+      if (static_cast<int>(made.streams.size()) >= streams) are_used_up = true;
+      const bool is_known = std::ranges::any_of(
+          all, [&](const SimulatedSchedule& other) { return made.streams == other.streams; });
+      if (made.streams.size() < 2 || is_known) continue;
+      made.makespan_ns = MakespanNs(problem, made.streams);
+      all.push_back(std::move(made));
+    }
   }
   std::ranges::stable_sort(all, {}, &SimulatedSchedule::makespan_ns);
   return all;

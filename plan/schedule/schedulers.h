@@ -29,9 +29,15 @@ struct SimulatedSchedule {
   double makespan_ns = 0;
 };
 
-// Returns the schedules on several streams of all schedulers, without those that another one
-// equals, the earliest simulated end first; of equal ends the first scheduler's. Empty: each
-// scheduler uses one stream.
+// Returns the schedules of all schedulers on at most problem.streams streams, without those on one
+// stream and those that another one equals, the earliest simulated end first; of equal ends the
+// first scheduler's. Empty: each scheduler uses one stream.
 std::vector<SimulatedSchedule> SchedulesOf(const ScheduleProblem& problem);
+
+// Returns the same of at most streams_min, streams_min + 1, ... problem.streams streams together;
+// of equal ends the one on the fewest streams first. The numbers end with the first that no
+// scheduler uses up: more streams are of no use then. REQUIRES: StreamCores(spec, n) is the same
+// for all n.
+std::vector<SimulatedSchedule> SchedulesOf(ScheduleProblem problem, int streams_min);
 
 }  // namespace ag

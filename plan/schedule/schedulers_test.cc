@@ -200,6 +200,34 @@ TEST(SchedulesOf, TheFirstOfEqualOnesCounts) {
   EXPECT_THAT(made, ElementsAre("greedy: 190 ns", "interleaved: 210 ns"));
 }
 
+// Numbers of streams together give what each of them gives, up to the first that nobody uses up.
+TEST(SchedulesOf, SeveralNumbersOfStreams) {
+  constexpr int kMin = 2, kMax = 6;
+  int stopped = 0;
+  for (uint64_t seed = 2; seed <= 60; seed += 2) {  // Cores are shared, so all streams have them.
+    SCOPED_TRACE(seed);
+    const RandomProblem random(seed);
+    std::vector<SimulatedSchedule> each;
+    for (int streams = kMin; streams <= kMax; ++streams) {
+      for (SimulatedSchedule& one : SchedulesOf(random.For(streams))) {
+        each.push_back(std::move(one));
+      }
+    }
+    const auto all = SchedulesOf(random.For(kMax), kMin);
+    ASSERT_EQ(all.empty(), each.empty());
+    if (all.empty()) continue;
+    const auto best = std::ranges::min(each, {}, &SimulatedSchedule::makespan_ns);
+    EXPECT_EQ(all[0].makespan_ns, best.makespan_ns);
+    EXPECT_TRUE(std::ranges::is_sorted(all, {}, &SimulatedSchedule::makespan_ns));
+    for (size_t i = 0; i < all.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) EXPECT_NE(all[i].streams, all[j].streams);
+    }
+    const auto uses_all = [](const SimulatedSchedule& one) { return one.streams.size() == kMax; };
+    if (std::ranges::none_of(each, uses_all)) ++stopped;
+  }
+  EXPECT_GT(stopped, 0);
+}
+
 TEST(SchedulesOf, AChainHasNone) {
   const ScheduleScene scene("input x f32[4]\noutput y = neg(relu(x))\n", SmallSpec());
   EXPECT_TRUE(SchedulesOf(scene.Problem({{"Relu", 50}, {"Neg", 80}}, 4)).empty());

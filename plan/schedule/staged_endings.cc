@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+
 namespace ag {
 namespace {
 
@@ -30,32 +32,53 @@ std::vector<std::vector<int>> SmallBlocksOf(const ScheduleProblem& problem) {
   return blocks;
 }
 
-// Algorithm 1 on one block. A set of groups is a word; bit i is block[i].
+// What the stages of a block follow from: its groups by position, and sets of them as words, where
+// bit i is position i. Blocks that repeat in a model are equal here.
+struct StagedBlock {
+  std::vector<double> ns;
+  std::vector<int> shares;
+  std::vector<uint64_t> before, after;  // Inside the block.
+
+  int size() const { return static_cast<int>(ns.size()); }
+  friend bool operator==(const StagedBlock&, const StagedBlock&) = default;
+  template <class H>
+  friend H AbslHashValue(H h, const StagedBlock& block) {
+    return H::combine(std::move(h), block.ns, block.shares, block.before);
+  }
+};
+
+StagedBlock StagedBlockOf(const ScheduleProblem& problem, std::span<const int> groups) {
+  StagedBlock block;
+  block.before.resize(groups.size());
+  block.after.resize(groups.size());
+  std::unordered_map<int, int> position;
+  for (size_t i = 0; i < groups.size(); ++i) position.emplace(groups[i], static_cast<int>(i));
+  for (size_t i = 0; i < groups.size(); ++i) {
+    block.ns.push_back(problem.ns[groups[i]]);
+    block.shares.push_back(problem.shares[groups[i]]);
+    for (const int b : problem.before[groups[i]]) {
+      const auto it = position.find(b);
+      if (it == position.end()) continue;
+      block.before[i] |= BitOf(it->second);
+      block.after[it->second] |= BitOf(static_cast<int>(i));
+    }
+  }
+  return block;
+}
+
+// Algorithm 1 on one block. Groups of its stages are positions.
 class BlockScheduler {
  public:
-  BlockScheduler(const ScheduleProblem& problem, std::span<const int> block, int component_groups,
+  BlockScheduler(const ScheduleProblem& problem, const StagedBlock& block, int component_groups,
                  int endings_max)
       : problem_(problem),
         block_(block),
         component_groups_(component_groups),
-        endings_left_(endings_max) {
-    std::unordered_map<int, int> position;
-    for (size_t i = 0; i < block.size(); ++i) position.emplace(block[i], static_cast<int>(i));
-    before_.resize(block.size());
-    after_.resize(block.size());
-    for (size_t i = 0; i < block.size(); ++i) {
-      for (const int b : problem.before[block[i]]) {
-        const auto it = position.find(b);
-        if (it == position.end()) continue;
-        before_[i] |= BitOf(it->second);
-        after_[it->second] |= BitOf(static_cast<int>(i));
-      }
-    }
-  }
+        endings_left_(endings_max) {}
 
   // Returns the stages in launch order; nothing: it would look at too many endings.
   std::optional<std::vector<Stage>> Run() {
-    const uint64_t all = block_.size() == 64 ? ~uint64_t{0} : BitOf(std::ssize(block_)) - 1;
+    const uint64_t all = block_.size() == 64 ? ~uint64_t{0} : BitOf(block_.size()) - 1;
     Solve(all);
     if (endings_left_ < 0) return std::nullopt;
     std::vector<Stage> stages;
@@ -78,7 +101,7 @@ class BlockScheduler {
     const auto it = best_.find(left);
     if (it != best_.end()) return it->second.ns;
     Best best;
-    Extend(left, 0, std::ssize(block_), {}, &best);
+    Extend(left, 0, block_.size(), {}, &best);
     best_.emplace(left, best);
     return best.ns;
   }
@@ -87,12 +110,12 @@ class BlockScheduler {
   // all of its readers, so each ending is made once, by descending positions.
   void Extend(uint64_t left, uint64_t ending, int limit, const Components& components, Best* best) {
     for (int i = limit; i-- > 0;) {
-      const bool may_join = (left & BitOf(i)) != 0 && (after_[i] & left & ~ending) == 0;
+      const bool may_join = (left & BitOf(i)) != 0 && (block_.after[i] & left & ~ending) == 0;
       if (!may_join || endings_left_ < 0) continue;
       uint64_t joined = BitOf(i);
       Components grown;
       for (const uint64_t component : components) {
-        const bool touches = (component & (after_[i] | before_[i])) != 0;
+        const bool touches = (component & (block_.after[i] | block_.before[i])) != 0;
         if (touches) joined |= component;
         if (!touches) grown.push_back(component);
       }
@@ -122,7 +145,7 @@ class BlockScheduler {
     };
     std::vector<Lane> lanes;
     for (const std::vector<int>& component : stage) {
-      lanes.push_back({0, problem_.ns[component[0]]});
+      lanes.push_back({0, block_.ns[component[0]]});
     }
     double now = 0;
     for (;;) {
@@ -132,7 +155,7 @@ class BlockScheduler {
       for (size_t i = 0; i < lanes.size(); ++i) {
         if (lanes[i].next == stage[i].size()) continue;
         ++running;
-        wanted += problem_.shares[stage[i][lanes[i].next]];
+        wanted += block_.shares[stage[i][lanes[i].next]];
         least = std::min(least, lanes[i].left_ns);
       }
       if (running == 0) break;
@@ -142,7 +165,7 @@ class BlockScheduler {
         lanes[i].left_ns -= least;
         if (lanes[i].left_ns > 0) continue;
         if (++lanes[i].next == stage[i].size()) continue;
-        lanes[i].left_ns = problem_.ns[stage[i][lanes[i].next]];
+        lanes[i].left_ns = block_.ns[stage[i][lanes[i].next]];
       }
     }
     if (stage.size() < 2) return now;
@@ -151,7 +174,7 @@ class BlockScheduler {
 
   double ComponentNs(const std::vector<int>& component) const {
     double ns = 0;
-    for (const int g : component) ns += problem_.ns[g];
+    for (const int g : component) ns += block_.ns[g];
     return ns;
   }
 
@@ -163,7 +186,7 @@ class BlockScheduler {
         grown = component;
         for (uint64_t bits = grown; bits != 0; bits &= bits - 1) {
           const int i = std::countr_zero(bits);
-          component |= (before_[i] | after_[i]) & ending;
+          component |= (block_.before[i] | block_.after[i]) & ending;
         }
       }
       components.push_back(component);
@@ -178,7 +201,7 @@ class BlockScheduler {
     for (const uint64_t component : components) {
       stage.emplace_back();
       for (uint64_t bits = component; bits != 0; bits &= bits - 1) {
-        stage.back().push_back(block_[std::countr_zero(bits)]);
+        stage.back().push_back(std::countr_zero(bits));
       }
     }
     std::ranges::sort(stage, {}, [&](const std::vector<int>& component) {
@@ -188,43 +211,39 @@ class BlockScheduler {
   }
 
   const ScheduleProblem& problem_;
-  const std::span<const int> block_;
+  const StagedBlock& block_;
   const int component_groups_;
   int endings_left_;
-  std::vector<uint64_t> before_, after_;           // Inside the block, by position.
   std::unordered_map<uint64_t, Best> best_;        // By the groups that are left.
   std::unordered_map<uint64_t, double> stage_ns_;  // By ending.
 };
 
 // Returns one stage for each depth of the block's groups.
-std::vector<Stage> LevelsOf(const ScheduleProblem& problem, std::span<const int> block) {
-  std::unordered_map<int, size_t> depth;
+std::vector<Stage> LevelsOf(const StagedBlock& block) {
+  std::vector<size_t> depth(block.ns.size());
   std::vector<Stage> stages;
-  for (const int g : block) {
-    size_t level = 0;
-    for (const int b : problem.before[g]) {
-      const auto it = depth.find(b);
-      if (it != depth.end()) level = std::max(level, it->second + 1);
+  for (int i = 0; i < block.size(); ++i) {
+    for (uint64_t bits = block.before[i]; bits != 0; bits &= bits - 1) {
+      depth[i] = std::max(depth[i], depth[std::countr_zero(bits)] + 1);
     }
-    depth.emplace(g, level);
-    if (stages.size() <= level) stages.resize(level + 1);
-    stages[level].push_back({g});
+    if (stages.size() <= depth[i]) stages.resize(depth[i] + 1);
+    stages[depth[i]].push_back({i});
   }
   for (Stage& stage : stages) {
-    std::ranges::sort(stage, {}, [&](const std::vector<int>& component) {
-      return std::pair(-problem.ns[component[0]], component[0]);
-    });
+    std::ranges::stable_sort(stage, std::ranges::greater{},
+                             [&](const std::vector<int>& one) { return block.ns[one[0]]; });
   }
   return stages;
 }
 
-std::vector<Stage> StagesOfBlock(const ScheduleProblem& problem, std::span<const int> block,
+std::vector<Stage> StagesOfBlock(const ScheduleProblem& problem, const StagedBlock& block,
                                  int endings_max) {
+  if (block.size() == 1) return {{{0}}};
   for (const int component_groups : kComponentGroups) {
     auto stages = BlockScheduler(problem, block, component_groups, endings_max).Run();
     if (stages) return *std::move(stages);
   }
-  return LevelsOf(problem, block);
+  return LevelsOf(block);
 }
 
 // Puts the components of a stage on streams, the longest one first.
@@ -269,12 +288,23 @@ class StageStreams {
 }  // namespace
 
 std::vector<Stage> StagesOf(const ScheduleProblem& problem, int endings_max) {
+  absl::flat_hash_map<StagedBlock, std::vector<Stage>> known;
   std::vector<Stage> all;
-  for (const std::vector<int>& block : SmallBlocksOf(problem)) {
-    const auto part =
-        static_cast<int64_t>(endings_max) * std::ssize(block) / std::ssize(problem.order);
-    std::ranges::move(StagesOfBlock(problem, block, static_cast<int>(part)),
-                      std::back_inserter(all));
+  for (const std::vector<int>& groups : SmallBlocksOf(problem)) {
+    StagedBlock block = StagedBlockOf(problem, groups);
+    auto it = known.find(block);
+    if (it == known.end()) {
+      const auto part =
+          static_cast<int64_t>(endings_max) * std::ssize(groups) / std::ssize(problem.order);
+      std::vector<Stage> stages = StagesOfBlock(problem, block, static_cast<int>(part));
+      it = known.emplace(std::move(block), std::move(stages)).first;
+    }
+    for (Stage stage : it->second) {
+      for (std::vector<int>& component : stage) {
+        for (int& group : component) group = groups[group];
+      }
+      all.push_back(std::move(stage));
+    }
   }
   return all;
 }

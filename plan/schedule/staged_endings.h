@@ -17,7 +17,8 @@ namespace ag {
 // merges operators; here rewrites do that. Pruning (section 4.3): at most 3 groups in a component,
 // and at most as many components as streams.
 //
-// The graph is cut into blocks that are solved one by one, BlocksOf and after 64 groups. All blocks
+// The graph is cut into blocks that are solved one by one, BlocksOf and after 64 groups; of equal
+// blocks (as many groups, with the same times, shares and edges) one. All blocks
 // together look at no more than kStagedEndingsMax endings, each block at its part by its number of
 // groups. A block that needs more is solved again with at most 1 group in a component; if that is
 // too much as well, its stages are the groups of equal depth, the greedy schedule that the paper

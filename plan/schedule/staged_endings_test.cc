@@ -38,6 +38,28 @@ TEST(StagedEndings, BranchesThatGainByItAreOneStage) {
   EXPECT_THAT(scene.Text(StagedEndings(problem)), ElementsAre("Exp Neg Add<Relu", "Relu<Exp"));
 }
 
+// The second block has as many groups and edges as the first one; with its times too they are
+// equal.
+TEST(StagedEndings, EqualBlocksHaveEqualStages) {
+  const ScheduleScene scene(
+      "input x f32[4]\na = exp(x)\nb = add(relu(a), neg(a))\n"
+      "output y = mul(abs(b), sqrt(b))\n",
+      SmallSpec());
+  const auto stages = [&](double abs_ns, double sqrt_ns) {
+    return StagesText(scene, StagesOf(scene.Problem({{"Exp", 100},
+                                                     {"Relu", 50},
+                                                     {"Neg", 80},
+                                                     {"Add", 10},
+                                                     {"Abs", abs_ns},
+                                                     {"Sqrt", sqrt_ns},
+                                                     {"Mul", 10}},
+                                                    2)));
+  };
+  EXPECT_THAT(stages(50, 80), ElementsAre("Exp", "Neg|Relu", "Add", "Sqrt|Abs", "Mul"));
+  EXPECT_THAT(stages(80, 50), ElementsAre("Exp", "Neg|Relu", "Add", "Abs|Sqrt", "Mul"));
+  EXPECT_THAT(stages(5, 8), ElementsAre("Exp", "Neg|Relu", "Add", "Abs", "Sqrt", "Mul"));
+}
+
 // With events of 50: 150 beside each other.
 TEST(StagedEndings, BranchesThatDoNotAreTwoStages) {
   DeviceSpec spec = SmallSpec();
