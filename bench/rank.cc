@@ -5,19 +5,21 @@
 // inception_v3, bert)
 // Walks of random rewrites make graphs of the model; each gets a plan: of the best cover, of a
 // cover that a disturbed look at the groups' times chooses, of one layout, without groups in one
-// layout, on one stream or several. All are timed beside the input's plan in sets, twice, in
-// another order. Prints Spearman's coefficient of each estimate with the first measurement, beside
-// that of the second with the first; the same among the 20 fastest; and by how much the plan that
-// is the estimate's first is slower than the fastest of the estimate's best 20. Then, of all graphs
-// with their best plans, the same of the search's own estimate with the simulated makespan, which
-// needs no measurement. "corrected" is the makespan with each pattern's times multiplied by what
-// the input's traced runs say of them: how much longer they take inside the plan than alone.
+// layout, with kernels that lost for a share of its groups, on one stream or several. All are timed
+// beside the input's plan in sets, twice, in another order. Prints Spearman's coefficient of each
+// estimate with the first measurement, beside that of the second with the first; the same among the
+// 20 fastest; and by how much the plan that is the estimate's first is slower than the fastest of
+// the estimate's best 20. Then, of all graphs with their best plans, the same of the search's own
+// estimate with the simulated makespan, which needs no measurement. "corrected" is the makespan
+// with each pattern's times multiplied by what the input's traced runs say of them: how much longer
+// they take inside the plan than alone.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/clock.h"
 #include "base/command_line.h"
@@ -58,6 +60,8 @@ constexpr int kWalkLength = 10;
 constexpr int kGrowthMax = 2;
 // Draws of a plan per plan that is wanted: a model of few rewrites has few plans.
 constexpr int kTriesMax = 5;
+// The most that a kernel may take in proportion to a group's fastest one, to be in a plan.
+constexpr double kSlowest = 4;
 // Runs of a plan from which the times of its groups inside are taken.
 constexpr int kTracedRuns = 21;
 // Those among which an estimate's first choice is to be good.
@@ -75,7 +79,17 @@ class DeviceMeasurer : public Measurer {
 
   std::vector<StatusOr<Measurement>> MeasureGroups(
       const std::vector<GroupProblem>& problems) override {
-    return MeasureOn(device_, profile_, RealClock())(problems);
+    std::vector<StatusOr<Measurement>> results =
+        MeasureOn(device_, profile_, RealClock())(problems);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (results[i].ok()) measured_[EncodeGroupProblem(problems[i])] = *results[i];
+    }
+    return results;
+  }
+  // Returns what was measured of the group; null: nothing.
+  const Measurement* Measured(const GroupProblem& problem) const {
+    const auto it = measured_.find(EncodeGroupProblem(problem));
+    return it == measured_.end() ? nullptr : &it->second;
   }
   std::vector<StatusOr<Measurement>> MeasurePairs(const std::vector<PairProblem>& pairs) override {
     std::vector<StatusOr<Measurement>> results;
@@ -133,6 +147,7 @@ class DeviceMeasurer : public Measurer {
   const WeightSource& weights_;
   ProcessorMonitor monitor_;
   ProfileOptions profile_;
+  std::map<std::string, Measurement> measured_;  // By the group's bytes.
   int blocks_ = 0, disturbed_ = 0;
 };
 
@@ -254,6 +269,7 @@ class Ranking {
     const int streams_max = StreamsMax(request_);
     GroupingOptions grouping{.mixed_layouts = true};
     double sigma = 0;
+    const double slow_share = random_.Below(3) == 0 ? random_.Unit() : 0;
     switch (random_.Below(6)) {
       case 1:
         sigma = 0.3;
@@ -277,7 +293,7 @@ class Ranking {
     DisturbedTimes disturbed(times_, sigma, random_.Next());
     AG_LET(TimedPlan plan,
            sigma > 0 ? MakeTimedPlan(request, disturbed) : MakeMeasuredPlan(request, times_));
-    TakeTrueTimes(request, &plan);
+    TakeTrueTimes(request, slow_share, &plan);
     if (!plan.failure.ok()) return OkStatus();
     plan.plan.environment = request_.environment;
     if (!known_.insert(EncodePlan(plan.plan)).second) return OkStatus();
@@ -293,8 +309,8 @@ class Ranking {
     return OkStatus();
   }
 
-  // Gives a plan the measured times of its groups.
-  void TakeTrueTimes(const PlanRequest& request, TimedPlan* plan) {
+  // Gives a plan the measured times of its groups, this share of them by a kernel that lost.
+  void TakeTrueTimes(const PlanRequest& request, double slow_share, TimedPlan* plan) {
     std::vector<std::optional<GroupProblem>> problems;
     for (const Group& group : plan->plan.groups) {
       problems.emplace_back();
@@ -306,12 +322,23 @@ class Ranking {
     for (size_t g = 0; g < problems.size(); ++g) {
       if (!problems[g]) continue;
       plan->times[g] = times_.Time(*problems[g]);
+      if (random_.Unit() < slow_share) TakeSlower(*problems[g], &plan->times[g]);
       plan->plan.groups[g].kernel = plan->times[g].kernel;
       if (plan->times[g].measured()) continue;
       plan->failure = Err(StatusCode::kUnavailable, "group {}: not measured", g);
     }
     plan->makespan_ns = MakespanNs(request.graph, plan->plan, NsOf(plan->times), request.spec,
                                    ContentionOf(plan->times, request.overlap));
+  }
+
+  // Takes one of the other kernels that were timed, if it takes at most kSlowest as long.
+  void TakeSlower(const GroupProblem& problem, GroupTime* time) {
+    const Measurement* measured = measurer_.Measured(problem);
+    if (measured == nullptr) return;
+    std::vector<std::pair<std::string, double>> others = measured->alternatives;
+    std::erase_if(others, [&](const auto& other) { return other.second > kSlowest * time->ns; });
+    if (others.empty()) return;
+    std::tie(time->kernel, time->ns) = others[random_.Below(others.size())];
   }
 
   // Times all plans beside the input in sets, in an order of its own.

@@ -1,7 +1,7 @@
 // The speed and the memory of the search on models of the zoo:
 //   build/search_numbers [--spec FILE] [--precision P] [--rounds N] [--threads N]
-//                        [--part region|cells|search] [MODEL...]
-// (deploy/devices/cpu.spec, fp32; 1 round; 1 thread; all parts; the four largest models)
+//                        [--part region|cells|search] [MODEL|FILE.onnx...]
+// (deploy/devices/cpu.spec, fp32; 1 round; 1 thread; all parts; the zoo's four largest models)
 // Prints for each model
 //   - a region, its first 40 operators: the distinct graphs that backtracking scores a second
 //   there;
@@ -17,8 +17,12 @@
 
 #include "base/clock.h"
 #include "base/command_line.h"
+#include "base/file.h"
+#include "graph/onnx/import/import.h"
+#include "graph/onnx/imported_model.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
+#include "runtime/model_weights.h"
 #include "search/cell_search.h"
 #include "search/part_search.h"
 #include "search/testing/test_search.h"
@@ -142,13 +146,30 @@ Status SearchModel(Graph model, const Options& options, const DeviceSpec& spec) 
   return OkStatus();
 }
 
+// A graph and what its weights lie in.
+struct Model {
+  std::unique_ptr<const WeightSource> weights;
+  Graph graph;
+};
+
+StatusOr<Model> LoadModel(const std::string& name) {
+  if (!name.ends_with(".onnx")) {
+    auto weights = std::make_unique<MemoryWeights>();
+    AG_LET(Graph graph, BuildZooModel(name, {}, weights.get()));
+    return Model{std::move(weights), std::move(graph)};
+  }
+  AG_LET(const auto file, MappedFile::Open(name));
+  auto weights = std::make_unique<ModelWeights>(file->bytes(), file);
+  AG_LET(ImportedModel imported, ImportOnnx(file->bytes(), {}, *weights));
+  return Model{std::move(weights), std::move(imported.graph)};
+}
+
 Status SearchAll(const Options& options) {
   AG_LET(const DeviceSpec spec, ReadDeviceSpec(options.spec));
   for (const std::string& name : options.models) {
     std::printf("%s on %s\n", name.c_str(), spec.name.c_str());
-    MemoryWeights weights;
-    AG_LET(const Graph built, BuildZooModel(name, {}, &weights));
-    AG_LET(Graph model, CleanUp(built, BuiltInRules()));
+    AG_LET(const Model loaded, LoadModel(name));
+    AG_LET(Graph model, CleanUp(loaded.graph, BuiltInRules()));
     const auto is_wanted = [&](std::string_view part) {
       return options.part.empty() || options.part == part;
     };
@@ -177,7 +198,8 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "Threads that score")->check(ag::WrongAmount);
   app.add_option("--part", options.part, "Only this part")
       ->check(ag::OneOf({"region", "cells", "search"}));
-  app.add_option("MODEL", options.models, "Models of the zoo; none: the four largest");
+  app.add_option("MODEL", options.models,
+                 "Models of the zoo and ONNX files; none: the four largest of the zoo");
   if (const int code = ag::ParseCommandLine(app, argc, argv); code >= 0) return code;
   if (options.models.empty()) {
     options.models = {"inception_v3", "bert", "nasnet_mobile", "nasnet_a"};
