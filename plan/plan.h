@@ -44,7 +44,8 @@ struct Group {
   std::string pattern;        // A name of DeviceSpec::patterns, or one of the two above.
   std::vector<NodeId> nodes;  // Ascending; operators that are not constant. Empty: a reorder.
   std::vector<Port> inputs;  // Read from outside, without constants, in the order of first reading.
-  std::vector<Port> outputs;  // Written, and read outside.
+  // Written, and read outside: of the last operator, then of others by the mark ">" of the pattern.
+  std::vector<Port> outputs;
   std::string kernel;         // The device's name of the kernel; "": the device's default.
   int cores = 0;  // The cores for which the group was built and measured; 0: its stream's.
 };

@@ -129,6 +129,10 @@ TEST(ValidatePlan, GroupsAreConvex) {
   plan.groups.pop_back();
   plan.streams = {{0, {{0, {}}, {1, {}}, {2, {}}}}};
   EXPECT_EQ(Message(ValidatePlan(made.graph, plan, SmallSpec())),
+            "plan: group 0: others read [1:0 plain], which pattern 'chain' does not allow");
+  DeviceSpec spec = SmallSpec();
+  for (GroupPattern& pattern : spec.patterns) pattern.steps[0].shared = true;
+  EXPECT_EQ(Message(ValidatePlan(made.graph, plan, spec)),
             "plan: group 0: node 4 reads what node 2 makes of the group");
 }
 

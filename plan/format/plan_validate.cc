@@ -136,6 +136,12 @@ Status CheckPattern(const Graph& graph, const Group& group, size_t g, const Devi
     return InvalidPlan(fmt::format("group {}: {} does not fit pattern '{}'", g,
                                    Info(graph.node(group.nodes[i]).op).name, group.pattern));
   }
+  for (const Port& port : group.outputs) {
+    const NodeId id = port.edge.node;
+    if (is_view || id == group.nodes.back() || MayBeShared(*pattern, graph, id)) continue;
+    return InvalidPlan(fmt::format("group {}: others read {}, which pattern '{}' does not allow", g,
+                                   PortText(port), group.pattern));
+  }
   return OkStatus();
 }
 

@@ -49,6 +49,8 @@ void AddAttributes(LocalKey* key, const Attributes& attributes) {
 
 enum OperandKind : uint64_t { kLink = 1, kPort = 2, kConstant = 3 };
 
+constexpr uint64_t kReadOutside = 4;
+
 }  // namespace
 
 LocalKey KeyOfFrame(const KeyFrame& frame) {
@@ -97,7 +99,7 @@ void GroupKeys::Extend(Path* path, NodeId id) const {
   path->last = id;
 }
 
-GroupKeys::Path GroupKeys::OfTree(std::span<const NodeId> nodes) const {
+GroupKeys::Path GroupKeys::OfPiece(std::span<const NodeId> nodes) const {
   Path path;
   for (const NodeId id : nodes) {
     AddKey(&path.key, nodes_[id]);
@@ -108,6 +110,13 @@ GroupKeys::Path GroupKeys::OfTree(std::span<const NodeId> nodes) const {
       } else {
         Add(&path.key, static_cast<uint64_t>(inside - nodes.begin() + 1) << 2 | kLink);
       }
+    }
+    const auto is_outside = [&](const Use& use) {
+      return !std::ranges::binary_search(nodes, use.node);
+    };
+    if (id != nodes.back() &&
+        (graph_.is_output({id, 0}) || std::ranges::any_of(graph_.uses({id, 0}), is_outside))) {
+      Add(&path.key, kReadOutside);
     }
   }
   return path;

@@ -41,8 +41,9 @@ class GroupKeys {
   };
   // Adds an operator that reads path->last; the first one begins the path.
   void Extend(Path* path, NodeId id) const;
-  // Returns the path's record for operators that are a tree, ascending.
-  Path OfTree(std::span<const NodeId> nodes) const;
+  // Returns the path's record for operators that are no path alone, or some of which others read as
+  // well; ascending.
+  Path OfPiece(std::span<const NodeId> nodes) const;
   // Returns the key of the group with the path's operators.
   static LocalKey KeyOf(const Path& path, const LocalKey& frame);
 

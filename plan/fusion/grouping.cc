@@ -6,9 +6,10 @@
 #include <span>
 #include <tuple>
 
+#include "plan/fusion/cover.h"
 #include "plan/fusion/group_key.h"
 #include "plan/fusion/layout_runs.h"
-#include "plan/fusion/path_cover.h"
+#include "plan/spec/pattern_match.h"
 #include "plan/views.h"
 
 namespace ag {
@@ -60,10 +61,10 @@ class Grouping {
     FindReorders();
     FindViews();
     FindReaders();
-    const CoverRequest request{graph_, spec_, policy_, layouts_, reader_, taken_, times_, options_};
-    AG_LET(const std::vector<PathGroup> paths, CoverByPaths(request));
-    items_.reserve(paths.size() + views_.size() + reorders_.size());
-    for (const PathGroup& path : paths) AddPath(path);
+    const CoverRequest request{graph_, spec_, policy_, layouts_, forest_, times_, options_};
+    AG_LET(std::vector<CoverGroup> groups, CoverByGroups(request));
+    items_.reserve(groups.size() + views_.size() + reorders_.size());
+    for (CoverGroup& group : groups) AddGroup(&group);
     return Emit();
   }
 
@@ -108,7 +109,7 @@ class Grouping {
   }
 
   void FindViews() {
-    taken_.assign(graph_.size(), false);
+    forest_.taken.assign(graph_.size(), false);
     std::vector<Group> candidates;
     for (const NodeId id : operators_) {
       if (!Has(graph_.node(id).op, kMovement)) continue;
@@ -125,34 +126,39 @@ class Grouping {
       }
       candidates[i].pattern = kViewPattern;
       candidates[i].cores = options_.cores;
-      taken_[candidates[i].nodes[0]] = true;
+      forest_.taken[candidates[i].nodes[0]] = true;
       views_.push_back({std::move(candidates[i]), {}});
     }
   }
 
-  // Sets reader_[v] to the only reader of v's only output, if it reads the layout that v writes.
+  // Sets the forest's readers. On a device without the mark ">" these are only readers.
   void FindReaders() {
-    reader_.assign(graph_.size(), -1);
+    forest_.reader.assign(graph_.size(), -1);
+    forest_.shared.assign(graph_.size(), false);
+    const bool takes_shared = std::ranges::any_of(
+        spec_.patterns, [](const GroupPattern& p) { return SharedSteps(p) != 0; });
     for (const NodeId id : operators_) {
-      if (taken_[id] || graph_.node(id).outputs.size() != 1) continue;
+      if (forest_.taken[id] || graph_.node(id).outputs.size() != 1) continue;
       const Edge edge{id, 0};
       const auto uses = graph_.uses(edge);
-      if (uses.size() != 1 || graph_.is_output(edge) || taken_[uses[0].node]) continue;
-      if (layouts_.Read(graph_, uses[0].node, uses[0].index) != layouts_.Written(graph_, edge)) {
+      const bool is_shared = uses.size() != 1 || graph_.is_output(edge);
+      if (uses.empty() || (is_shared && !takes_shared)) continue;
+      const Use first = *std::ranges::min_element(uses);
+      if (forest_.taken[first.node]) continue;
+      if (layouts_.Read(graph_, first.node, first.index) != layouts_.Written(graph_, edge)) {
         continue;
       }
-      reader_[id] = uses[0].node;
+      forest_.reader[id] = first.node;
+      forest_.shared[id] = is_shared;
     }
   }
 
-  void AddPath(const PathGroup& path) {
+  void AddGroup(CoverGroup* group) {
     Item item;
-    std::vector<NodeId> nodes =
-        path.nodes.empty() ? PathOf(reader_, path.first, path.last) : path.nodes;
-    item.group = MakeGroup(graph_, layouts_, std::move(nodes));
-    item.group.pattern = path.pattern->name;
+    item.group = MakeGroup(graph_, layouts_, std::move(group->nodes));
+    item.group.pattern = group->pattern->name;
     item.group.cores = options_.cores;
-    item.time = path.time;
+    item.time = std::move(group->time);
     items_.push_back(std::move(item));
   }
 
@@ -187,10 +193,14 @@ class Grouping {
     }
   }
 
-  static Rank RankOf(const Item& item, int position) {
-    const Port& out = item.group.outputs[0];
-    const bool is_reorder = item.group.nodes.empty();
-    return {is_reorder ? out.edge.node : item.group.nodes.back(), is_reorder, out, position};
+  // Returns, by operator, the last operator of its group.
+  std::vector<NodeId> LastInGroup() const {
+    std::vector<NodeId> last(graph_.size());
+    for (NodeId id = 0; id < graph_.size(); ++id) last[id] = id;
+    for (const Item& item : items_) {
+      for (const NodeId id : item.group.nodes) last[id] = item.group.nodes.back();
+    }
+    return last;
   }
 
   // Returns all items in their order, copies last.
@@ -205,7 +215,12 @@ class Grouping {
     }
     std::vector<Rank> ranks;
     ranks.reserve(items_.size());
-    for (const Item& item : items_) ranks.push_back(RankOf(item, static_cast<int>(ranks.size())));
+    const std::vector<NodeId> last = LastInGroup();
+    for (const Item& item : items_) {
+      const Port& out = item.group.outputs[0];
+      const int position = static_cast<int>(ranks.size());
+      ranks.emplace_back(last[out.edge.node], item.group.nodes.empty(), out, position);
+    }
     std::ranges::sort(ranks);
     TimedGroups result;
     result.groups.reserve(items_.size() + copies_.size());
@@ -227,8 +242,7 @@ class Grouping {
   const GroupingOptions& options_;
   const std::vector<NodeId> operators_;  // Ascending.
   NodeLayouts layouts_;
-  std::vector<bool> taken_;  // By views.
-  std::vector<NodeId> reader_;
+  CoverForest forest_;
   std::vector<Item> items_, views_, reorders_, copies_;
 };
 

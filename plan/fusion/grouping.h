@@ -29,13 +29,15 @@ struct GroupingOptions {
 std::vector<Layout> LayoutChoices(const Graph& graph, const DeviceSpec& spec);
 
 // Returns groups with layouts and reorders, without schedule and places: the cover of the graph by
-// the spec's patterns with the least Cost (exact on trees of single-reader edges).
+// the spec's patterns with the least Cost (docs/fusion.md says among which covers).
 // Several operators stay in one group unless other groups are cheaper by more than the noise of its
 // time: in a measurement of one group alone, its inputs lie in the caches.
 // kUnimplemented: no pattern of the device takes an operator, which the message names.
 //
-// A group is a path: each operator reads the one before by an edge that has no other reader. Where
-// the pattern says so, transposes that only an operator of the path reads join it.
+// A group is a connected piece that ends at one operator: a path, in which each operator reads the
+// one before by an edge that has no other reader; and more where the marks of its pattern say so
+// (docs/device-spec.md). Outputs are those of the last operator, then those of others that are read
+// outside as well.
 // Layouts are chosen first (options.layout, plan/spec/node_layouts.h), so a group's time does not
 // depend on its neighbours. A movement operator is a view, which costs nothing, where plan/views.h
 // allows it. One reorder per edge and layout serves all readers. Groups are in topological order.

@@ -48,7 +48,7 @@ StatusOr<std::vector<OpKind>> ParseOps(std::string_view word) {
 }
 
 // Parses a step: "Conv", "[Add]", "[Relu|Clip]", "{elementwise}+", "{depthwise}",
-// "[Add&]", "MatMul&<".
+// "[Add&]", "MatMul&<", "{elementwise}<>+".
 StatusOr<PatternStep> ParseStep(std::string_view word) {
   PatternStep step;
   if (word.ends_with('+')) {
@@ -59,18 +59,19 @@ StatusOr<PatternStep> ParseStep(std::string_view word) {
     step.optional = true;
     word = word.substr(1, word.size() - 2);
   }
-  if (word.ends_with('<')) {
-    step.takes_transposes = true;
-    word.remove_suffix(1);
-  }
-  if (word.ends_with('&')) {
-    step.any_operands = true;
+  bool takes_operands = false;
+  const std::pair<char, bool*> marks[] = {
+      {'>', &step.shared}, {'<', &takes_operands}, {'&', &step.any_operands}};
+  for (const auto& [mark, is_set] : marks) {
+    if (!word.ends_with(mark)) continue;
+    *is_set = true;
     word.remove_suffix(1);
   }
   for (const auto& [name, form] : kFormWords) {
     if (word != name) continue;
     step.ops = {OpKind::kConv};
     step.form = form;
+    step.takes_transposes = takes_operands;
     return step;
   }
   for (const std::string_view alternative : Split(word, '|')) {
@@ -79,6 +80,9 @@ StatusOr<PatternStep> ParseStep(std::string_view word) {
   }
   std::ranges::sort(step.ops);
   step.ops.erase(std::unique(step.ops.begin(), step.ops.end()), step.ops.end());
+  const auto is_elementwise = [](OpKind op) { return Has(op, kElementwise); };
+  step.is_tree = takes_operands && step.repeated && std::ranges::all_of(step.ops, is_elementwise);
+  step.takes_transposes = takes_operands && !step.is_tree;
   return step;
 }
 
@@ -131,6 +135,10 @@ StatusOr<GroupPattern> ParsePattern(std::string_view text) {
   if (i < words.size()) return Invalid(fmt::format("pattern: unexpected '{}'", words[i]));
   if (pattern.steps.empty() || pattern.steps[0].optional) {
     return Invalid("pattern: the first step is the anchor and may not be missing");
+  }
+  if (std::any_of(pattern.steps.begin() + 1, pattern.steps.end(),
+                  [](const PatternStep& step) { return step.is_tree; })) {
+    return Invalid("pattern: only the first step may be a tree");
   }
   if (pattern.steps.size() > kPatternStepsMax) {
     return Invalid(fmt::format("pattern: expected at most {} steps, got {}", kPatternStepsMax,
@@ -268,9 +276,9 @@ std::string FormatStep(const PatternStep& step) {
   if (ops.empty()) {
     for (const OpKind op : step.ops) ops += (ops.empty() ? "" : "|") + std::string(Info(op).name);
   }
-  return fmt::format("{}{}{}{}{}{}", step.optional ? "[" : "", ops, step.any_operands ? "&" : "",
-                     step.takes_transposes ? "<" : "", step.optional ? "]" : "",
-                     step.repeated ? "+" : "");
+  return fmt::format("{}{}{}{}{}{}{}", step.optional ? "[" : "", ops, step.any_operands ? "&" : "",
+                     step.takes_transposes || step.is_tree ? "<" : "", step.shared ? ">" : "",
+                     step.optional ? "]" : "", step.repeated ? "+" : "");
 }
 
 std::string FormatPattern(const GroupPattern& pattern) {

@@ -13,15 +13,16 @@
 
 namespace ag {
 
-// A group pattern: an anchor operator, then steps along single-reader edges. Examples:
+// A group pattern: an anchor operator, then steps that each read the one before. Examples:
 //   pattern conv  = Conv [Add] [{activation}]             layouts blocked16,plain
 //   pattern chain = {elementwise}+  max 16                layouts any
 //   pattern softmax = Softmax                             layouts plain
 // A step in brackets is optional. Alternatives are operator names, traits of graph/op_kind.h
 // ({elementwise}, {activation}, ...), {depthwise} or {pointwise}. A binary step reads its other
-// operand from outside the group. After the operators, "&" and "<" say what ExtendMatch and
-// TakesTransposes (plan/spec/pattern_match.h) allow beyond that:
+// operand from outside the group. After the operators, "&", "<" and ">" say what is allowed beyond
+// that (docs/device-spec.md):
 //   pattern attention = MatMul< [Mul|Div] [Add&] Softmax MatMul&< [Transpose&] layouts plain
+//   pattern norm = {elementwise}<>+ LayerNorm layouts plain
 enum class ConvolutionForm : uint8_t {
   kAny,
   kDepthwise,  // Two spatial axes, one filter per channel; its weights are constants.
@@ -35,6 +36,8 @@ struct PatternStep {
   bool repeated = false;
   bool any_operands = false;      // "&": any other operands, and the shape may change.
   bool takes_transposes = false;  // "<": transposes in front of its other operands join the group.
+  bool is_tree = false;  // "<" of a repeated element-wise step: its operators may form a tree.
+  bool shared = false;   // ">": what the step makes may have other readers as well.
   bool operator==(const PatternStep&) const = default;
 };
 struct GroupPattern {

@@ -49,6 +49,10 @@ bool IsStepUsable(const Graph& graph, OpKind anchor, Edge link, NodeId step) {
   if (node.outputs.size() != 1 || node.outputs[0].shape != graph.type(link).shape) return false;
   if (node.op == OpKind::kSoftmax && node.Int("axis") + 1 != std::ssize(node.outputs[0].shape))
     return false;
+  if (Has(node.op, kNormalization) &&
+      (node.inputs[0] != link || std::ranges::count(node.inputs, link) > 1)) {
+    return false;
+  }
   if (Has(anchor, kElementwise)) return true;
   const Shape& shape = node.outputs[0].shape;
   if (shape.empty() || node.outputs[0] != graph.type(link)) return false;
@@ -103,6 +107,20 @@ uint32_t ExtendMatch(const GroupPattern& pattern, uint32_t match, const Graph& g
 bool TakesTransposes(const GroupPattern& pattern, const Graph& graph, NodeId node) {
   return std::ranges::any_of(pattern.steps, [&](const PatternStep& step) {
     return step.takes_transposes && Takes(step, graph, node);
+  });
+}
+
+uint32_t SharedSteps(const GroupPattern& pattern) {
+  uint32_t steps = 0;
+  for (size_t i = 0; i < pattern.steps.size(); ++i) {
+    if (pattern.steps[i].shared) steps |= 1u << i;
+  }
+  return steps;
+}
+
+bool MayBeShared(const GroupPattern& pattern, const Graph& graph, NodeId node) {
+  return std::ranges::any_of(pattern.steps, [&](const PatternStep& step) {
+    return step.shared && Takes(step, graph, node);
   });
 }
 

@@ -24,12 +24,18 @@ struct NextNode {
 // else the last axis). Softmax runs along the last axis.
 // A step with "&" takes any other operands from outside the group: an element-wise one those that
 // leave the shape of `link`; a MatMul has `link` as its left operand, whose batch axes the result
-// keeps; a Transpose may have any permutation.
+// keeps; a Transpose may have any permutation. A normalization reads `link` as what it normalizes.
 uint32_t ExtendMatch(const GroupPattern& pattern, uint32_t match, const Graph& graph,
                      const NextNode& next);
 
 // Returns true when transposes in front of the node's operands may join its group.
 bool TakesTransposes(const GroupPattern& pattern, const Graph& graph, NodeId node);
+
+// Returns the steps, one bit each, whose results may have other readers than the next step.
+uint32_t SharedSteps(const GroupPattern& pattern);
+
+// Returns true when a step takes the node whose result may have other readers.
+bool MayBeShared(const GroupPattern& pattern, const Graph& graph, NodeId node);
 
 // Returns true when a step takes the node, or the node is a Transpose that may join one.
 bool HasStepFor(const GroupPattern& pattern, const Graph& graph, NodeId node);

@@ -1,0 +1,450 @@
+#include "plan/fusion/cover.h"
+
+#include <algorithm>
+#include <span>
+
+#include "absl/container/flat_hash_map.h"
+#include "plan/fusion/group_key.h"
+#include "plan/fusion/tree_finder.h"
+#include "plan/spec/pattern_match.h"
+
+namespace ag {
+namespace {
+
+// The patterns by their anchor: those that begin with `op` are
+// patterns[begin[op] .. begin[op + 1]), in the order of the spec.
+class Anchors {
+ public:
+  explicit Anchors(const DeviceSpec& spec) : begin_(kOpKindCount + 1) {
+    const auto each = [&](const auto& visit) {
+      for (size_t p = 0; p < spec.patterns.size(); ++p) {
+        if (spec.patterns[p].steps.empty()) continue;
+        for (const OpKind op : spec.patterns[p].steps[0].ops) visit(static_cast<size_t>(op), p);
+      }
+    };
+    each([&](size_t op, size_t) { ++begin_[op + 1]; });
+    for (size_t op = 0; op < kOpKindCount; ++op) begin_[op + 1] += begin_[op];
+    patterns_.resize(begin_.back());
+    std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
+    each([&](size_t op, size_t pattern) { patterns_[next[op]++] = pattern; });
+  }
+
+  std::span<const size_t> Of(OpKind op) const {
+    const auto at = static_cast<size_t>(op);
+    return std::span(patterns_).subspan(begin_[at], begin_[at + 1] - begin_[at]);
+  }
+
+ private:
+  std::vector<size_t> begin_;
+  std::vector<size_t> patterns_;  // Positions in the spec.
+};
+
+// Finds the cheapest cover in one pass through the operators in topological order, then collects
+// the chosen groups from the roots down. At an operator v:
+//   - WalkFrom goes along the readers for each pattern that may begin with v, and lists the groups
+//     on the way by their last operator. A walk ends at the pattern's end or its nodes_max.
+//   - AddTrees lists the groups that are trees with the root v, or go on from one.
+//   - Choose takes the best group that ends at v. Each operator hangs on one reader, so operators
+//     are a forest, and a group's time does not depend on its neighbours. So the best cost of a
+//     group that ends at v is its time plus the best costs of all subtrees that hang on it, and
+//     these are known already.
+// Exact on each tree over the listed groups; trees do not influence each other. With C groups of at
+// most L operators, the time is O(C L) plus one Time call per new local key.
+class Cover {
+ public:
+  explicit Cover(const CoverRequest& request)
+      : in_(request),
+        reader_(request.forest.reader),
+        graph_(request.graph),
+        keys_(request.graph, request.layouts),
+        anchors_(request.spec) {
+    for (const GroupPattern& pattern : in_.spec.patterns) {
+      frames_.push_back(KeyOfFrame(
+          {pattern.name, in_.policy.precision, in_.options.cores, in_.policy.cold_cache}));
+      shared_steps_.push_back(SharedSteps(pattern));
+    }
+    if (!in_.options.grouped) return;
+    for (size_t p = 0; p < in_.spec.patterns.size(); ++p) {
+      const GroupPattern& pattern = in_.spec.patterns[p];
+      if (TreeFinder::HasTrees(pattern)) finders_.emplace_back(p, TreeFinder(in_, pattern));
+    }
+  }
+
+  StatusOr<std::vector<CoverGroup>> Run() {
+    Reserve();
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (in_.forest.taken[id]) end_ns_[id] = EndOfView(id);
+      if (!IsOpen(id)) continue;
+      open_.push_back(id);
+      path_.clear();
+      prefixes_.clear();
+      for (const size_t pattern : anchors_.Of(graph_.node(id).op)) WalkFrom(id, pattern);
+      for (auto& [pattern, finder] : finders_) AddTrees(pattern, &finder, id);
+      Choose(id);
+      if (best_[id] == kInfiniteCost && stuck_ < 0) stuck_ = id;
+      if (reader_[id] >= 0) {
+        hanging_[reader_[id]] += best_[id];
+      } else if (chosen_[id] < 0) {
+        return Err(StatusCode::kUnimplemented, "{}: device {} has no pattern for it in layout {}",
+                   Info(graph_.node(stuck_).op).name, in_.spec.name,
+                   LayoutName(in_.layouts.of[stuck_]));
+      }
+    }
+    return Collect();
+  }
+
+ private:
+  // A group that may be chosen. Those with one last operator are a list in the order of finding.
+  struct Candidate {
+    NodeId first = 0;
+    size_t pattern = 0;  // In the spec.
+    int time = 0;        // In times_.
+    int piece = -1;      // In pieces_; -1: a path of operators without other uses.
+    int next = -1;       // In candidates_.
+  };
+  struct List {
+    int first = -1, last = -1;  // In candidates_.
+  };
+
+  bool IsOpen(NodeId id) const {
+    return !in_.forest.taken[id] && graph_.node(id).op != OpKind::kInput && !graph_.is_constant(id);
+  }
+
+  void Reserve() {
+    const auto size = static_cast<size_t>(graph_.size());
+    endings_.resize(size);
+    open_.reserve(size);
+    candidates_.reserve(size);
+    known_.reserve(size / 2);
+    best_.assign(size, {});
+    hanging_.assign(size, {});
+    end_ns_.assign(size, 0);
+    chosen_.assign(size, -1);
+  }
+
+  // Returns the match after `next`, which reads `last`.
+  uint32_t Extended(size_t p, uint32_t match, OpKind anchor, NodeId last, NodeId next) const {
+    if (in_.forest.shared[last]) match &= shared_steps_[p];
+    if (match == 0) return 0;
+    return ExtendMatch(in_.spec.patterns[p], match, graph_, {anchor, {last, 0}, next});
+  }
+
+  bool IsListed(size_t p, NodeId id) const {
+    const auto& listed = in_.spec.patterns[p].layouts;
+    return listed.empty() || std::ranges::count(listed, in_.layouts.of[id]) > 0;
+  }
+
+  // Always: path_ holds the operators from `first` along their readers as far as a walk from it
+  // went, and prefixes_[i] the path of the first i + 1 of them.
+  void WalkFrom(NodeId first, size_t p) {
+    const GroupPattern& pattern = in_.spec.patterns[p];
+    const OpKind anchor = graph_.node(first).op;
+    uint32_t match = BeginMatch(pattern, graph_, first);
+    if (match == 0 || !IsListed(p, first)) return;
+    const int nodes_max = in_.options.grouped ? NodesMax(pattern) : 1;
+    NodeId last = first;
+    bool has_shared = false;
+    for (int length = 1;; ++length) {
+      if (static_cast<int>(path_.size()) < length) Extend(last);
+      if (IsWholeMatch(pattern, match)) AddPath(p, length, has_shared);
+      const NodeId next = reader_[last];
+      if (next < 0 || length == nodes_max) return;
+      match = Extended(p, match, anchor, last, next);
+      if (match == 0) return;
+      has_shared = has_shared || in_.forest.shared[last];
+      last = next;
+    }
+  }
+
+  void Extend(NodeId id) {
+    path_.push_back(id);
+    prefixes_.push_back(prefixes_.empty() ? GroupKeys::Path() : prefixes_.back());
+    keys_.Extend(&prefixes_.back(), id);
+  }
+
+  void AddPath(size_t pattern, int length, bool has_shared) {
+    const std::span<const NodeId> path(path_.data(), static_cast<size_t>(length));
+    std::vector<NodeId> nodes = WithTransposes(pattern, path);
+    if (has_shared || nodes.size() != path.size()) return AddPiece(pattern, std::move(nodes));
+    const int time = TimeOf(prefixes_[length - 1], pattern, path);
+    Add({path_[0], pattern, time}, path_[length - 1]);
+  }
+
+  void AddPiece(size_t pattern, std::vector<NodeId> nodes) {
+    if (!AreReadersLater(graph_, in_.layouts, nodes)) return;
+    const int time = TimeOf(keys_.OfPiece(nodes), pattern, nodes);
+    Add({nodes[0], pattern, time, static_cast<int>(pieces_.size())}, nodes.back());
+    pieces_.push_back(std::move(nodes));
+  }
+
+  void Add(const Candidate& candidate, NodeId last) {
+    const int added = static_cast<int>(candidates_.size());
+    List& list = endings_[last];
+    if (list.first < 0) list.first = added;
+    if (list.last >= 0) candidates_[list.last].next = added;
+    list.last = added;
+    candidates_.push_back(candidate);
+  }
+
+  // Lists the trees with this root and what goes on from them by other steps. Paths are found by
+  // walks.
+  void AddTrees(size_t p, TreeFinder* finder, NodeId root) {
+    if (!IsListed(p, root)) return;
+    const GroupPattern& pattern = in_.spec.patterns[p];
+    const auto nodes_max = static_cast<size_t>(NodesMax(pattern));
+    const auto cost = [&](const std::vector<NodeId>& nodes) { return CostOfPiece(p, nodes); };
+    for (const TreeFinder::Tree& tree : finder->At(root, cost)) {
+      if (tree.is_path) continue;
+      std::vector<NodeId> nodes = tree.nodes;
+      const OpKind anchor = graph_.node(nodes[0]).op;
+      uint32_t match = 1;
+      while (match != 0) {
+        if (IsWholeMatch(pattern, match)) AddPiece(p, nodes);
+        const NodeId next = reader_[nodes.back()];
+        if (next < 0 || nodes.size() == nodes_max) break;
+        match = Extended(p, match, anchor, nodes.back(), next) & ~1u;
+        nodes.push_back(next);
+      }
+    }
+  }
+
+  // Returns the operators of a path and the transposes that join it, ascending.
+  std::vector<NodeId> WithTransposes(size_t p, std::span<const NodeId> path) const {
+    std::vector<NodeId> nodes(path.begin(), path.end());
+    const GroupPattern& pattern = in_.spec.patterns[p];
+    if (!std::ranges::any_of(pattern.steps, &PatternStep::takes_transposes)) return nodes;
+    for (const NodeId at : path) {
+      if (!TakesTransposes(pattern, graph_, at)) continue;
+      for (const Edge operand : graph_.node(at).inputs) {
+        NodeId reader = at;
+        for (NodeId id = operand.node; IsOpen(id) && graph_.node(id).op == OpKind::kTranspose &&
+                                       reader_[id] == reader && !in_.forest.shared[id];
+             reader = id, id = graph_.node(id).inputs[0].node) {
+          if (std::ranges::count(path, id) == 0) nodes.push_back(id);
+        }
+      }
+    }
+    std::ranges::sort(nodes);
+    return nodes;
+  }
+
+  // Returns where the time of the operators as one group is in times_.
+  int TimeOf(const GroupKeys::Path& path, size_t pattern, std::span<const NodeId> nodes) {
+    const LocalKey key = GroupKeys::KeyOf(path, frames_[pattern]);
+    const auto [it, is_new] = known_.try_emplace(key, static_cast<int>(times_.size()));
+    if (!is_new) return it->second;
+    if (auto time = in_.times.Lookup(key)) {
+      times_.push_back(*std::move(time));
+      return it->second;
+    }
+    Group group = MakeGroup(graph_, in_.layouts, {nodes.begin(), nodes.end()});
+    group.pattern = in_.spec.patterns[pattern].name;
+    group.cores = in_.options.cores;
+    times_.push_back(in_.times.Time(ExtractGroup(graph_, group, in_.policy)));
+    in_.times.Insert(key, times_.back());
+    return it->second;
+  }
+
+  // best_[v]: the cost of the cheapest cover of v and everything that leads to it, if a group ends
+  // at v. hanging_[v]: the sum of best_ over the operators whose reader is v. end_ns_[v]: the end
+  // of that group (EndOf), or of a view; of equally cheap covers the one that ends first is taken,
+  // so that the choice shortens the critical path and does not depend on the order of nodes.
+  void Choose(NodeId id) {
+    best_[id] = kInfiniteCost;
+    for (int i = endings_[id].first; i >= 0; i = candidates_[i].next) {
+      const Cost cost = CostOf(candidates_[i], id);
+      const bool is_cheaper = IsLess(cost, best_[id]);
+      if (!is_cheaper && IsLess(best_[id], cost)) continue;
+      const double end_ns = EndOf(candidates_[i], id);
+      if (!is_cheaper && end_ns >= end_ns_[id]) continue;
+      best_[id] = cost;
+      end_ns_[id] = end_ns;
+      chosen_[id] = i;
+    }
+  }
+
+  // Sums of the same terms in another order differ by less.
+  static bool IsLess(Cost a, Cost b) {
+    return a.failed != b.failed ? a.failed < b.failed : a.ns < b.ns * (1 - 1e-9);
+  }
+
+  // Returns when the tensors that a view reads are there.
+  double EndOfView(NodeId id) const {
+    double end_ns = 0;
+    for (const Edge operand : graph_.node(id).inputs) {
+      end_ns = std::max(end_ns, end_ns_[operand.node]);
+    }
+    return end_ns;
+  }
+
+  // Returns when the group ends if every group begins as soon as its operands are there.
+  double EndOf(const Candidate& group, NodeId last) const {
+    double begin_ns = 0;
+    if (group.piece >= 0) {
+      ForOperands(pieces_[group.piece],
+                  [&](NodeId, NodeId from) { begin_ns = std::max(begin_ns, end_ns_[from]); });
+      return begin_ns + times_[group.time].ns;
+    }
+    for (NodeId id = group.first, before = -1;; before = id, id = reader_[id]) {
+      for (const Edge operand : graph_.node(id).inputs) {
+        if (operand.node != before) begin_ns = std::max(begin_ns, end_ns_[operand.node]);
+      }
+      if (id == last) return begin_ns + times_[group.time].ns;
+    }
+  }
+
+  // Calls visit(operator, operand's operator) for what the operators of a piece read from outside,
+  // once for each two.
+  template <class Visit>
+  void ForOperands(const std::vector<NodeId>& piece, const Visit& visit) const {
+    for (const NodeId id : piece) {
+      const auto& inputs = graph_.node(id).inputs;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        const NodeId from = inputs[i].node;
+        const auto is_same = [&](const Edge& edge) { return edge.node == from; };
+        if (std::any_of(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(i), is_same)) {
+          continue;
+        }
+        if (!std::ranges::binary_search(piece, from)) visit(id, from);
+      }
+    }
+  }
+
+  // Returns the cost of a group of the operators, and of everything that leads to it.
+  Cost CostWithRest(const std::vector<NodeId>& piece, const GroupTime& time) const {
+    Cost cost = Cost::Of(time);
+    cost.ns -= time.noise_ns;
+    ForOperands(piece, [&](NodeId id, NodeId from) {
+      if (reader_[from] == id) cost += best_[from];
+    });
+    return cost;
+  }
+
+  // CostWithRest where the operators may be one group, else infinite.
+  Cost CostOfPiece(size_t pattern, const std::vector<NodeId>& nodes) {
+    if (!AreReadersLater(graph_, in_.layouts, nodes)) return kInfiniteCost;
+    return CostWithRest(nodes, times_[TimeOf(keys_.OfPiece(nodes), pattern, nodes)]);
+  }
+
+  Cost CostOf(const Candidate& group, NodeId last) const {
+    const GroupTime& time = times_[group.time];
+    if (group.piece >= 0) return CostWithRest(pieces_[group.piece], time);
+    Cost cost = Cost::Of(time) + hanging_[group.first];
+    if (group.first != last) cost.ns -= time.noise_ns;
+    for (NodeId id = group.first; id != last; id = reader_[id]) {
+      // The operator before is in the group, so its cost is taken out. Infinities do not subtract.
+      const NodeId next = reader_[id];
+      if (hanging_[next] == kInfiniteCost) {
+        cost += HangingWithout(next, id);
+      } else {
+        cost += hanging_[next] - best_[id];
+      }
+    }
+    return cost;
+  }
+
+  Cost HangingWithout(NodeId id, NodeId excluded) const {
+    Cost sum;
+    ForOperands({id}, [&](NodeId, NodeId from) {
+      if (from != excluded && reader_[from] == id) sum += best_[from];
+    });
+    return sum;
+  }
+
+  std::vector<CoverGroup> Collect() const {
+    std::vector<CoverGroup> groups;
+    std::vector<bool> covered(graph_.size());
+    for (auto at = open_.rbegin(); at != open_.rend(); ++at) {
+      const NodeId id = *at;
+      const bool is_last = chosen_[id] >= 0 && !covered[id];
+      if (!is_last) continue;
+      const Candidate& chosen = candidates_[chosen_[id]];
+      groups.push_back(
+          {NodesOf(chosen, id), &in_.spec.patterns[chosen.pattern], times_[chosen.time]});
+      for (const NodeId in : groups.back().nodes) covered[in] = true;
+    }
+    std::ranges::reverse(groups);
+    return groups;
+  }
+
+  std::vector<NodeId> NodesOf(const Candidate& group, NodeId last) const {
+    if (group.piece >= 0) return pieces_[group.piece];
+    size_t length = 1;
+    for (NodeId at = group.first; at != last; at = reader_[at]) ++length;
+    std::vector<NodeId> nodes;
+    nodes.reserve(length);
+    nodes.push_back(group.first);
+    while (nodes.back() != last) nodes.push_back(reader_[nodes.back()]);
+    return nodes;
+  }
+
+  const CoverRequest& in_;
+  const std::vector<NodeId>& reader_;
+  const Graph& graph_;
+  const GroupKeys keys_;
+  const Anchors anchors_;
+  std::vector<LocalKey> frames_;        // By pattern.
+  std::vector<uint32_t> shared_steps_;  // By pattern.
+  std::vector<std::pair<size_t, TreeFinder>> finders_;
+  std::vector<NodeId> open_;  // The operators to cover, ascending.
+  std::vector<NodeId> path_;
+  std::vector<GroupKeys::Path> prefixes_;
+  std::vector<Candidate> candidates_;
+  std::vector<std::vector<NodeId>> pieces_;
+  std::vector<List> endings_;                 // By last operator.
+  absl::flat_hash_map<LocalKey, int> known_;  // Where a time is in times_.
+  std::vector<GroupTime> times_;
+  std::vector<Cost> best_;
+  std::vector<Cost> hanging_;
+  std::vector<double> end_ns_;
+  std::vector<int> chosen_;  // In candidates_; -1: none.
+  NodeId stuck_ = -1;        // The first operator without a finite cost.
+};
+
+}  // namespace
+
+StatusOr<std::vector<CoverGroup>> CoverByGroups(const CoverRequest& request) {
+  return Cover(request).Run();
+}
+
+bool AreReadersLater(const Graph& graph, const NodeLayouts& layouts,
+                     const std::vector<NodeId>& nodes) {
+  const NodeId last = nodes.back();
+  for (const NodeId id : nodes) {
+    if (id == last) continue;
+    for (const Use& use : graph.uses({id, 0})) {
+      if (use.node > last) continue;
+      if (!std::ranges::binary_search(nodes, use.node)) return false;
+      if (layouts.Read(graph, use.node, use.index) != layouts.Written(graph, {id, 0})) return false;
+    }
+  }
+  return true;
+}
+
+Group MakeGroup(const Graph& graph, const NodeLayouts& layouts, std::vector<NodeId> nodes) {
+  Group group;
+  const auto is_inside = [&](NodeId id) { return std::ranges::binary_search(nodes, id); };
+  for (const NodeId id : nodes) {
+    const Node& node = graph.node(id);
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const Edge edge = node.inputs[k];
+      if (is_inside(edge.node) || graph.is_constant(edge.node)) continue;
+      const Port port{edge, layouts.Read(graph, id, k)};
+      if (std::ranges::count(group.inputs, port) == 0) group.inputs.push_back(port);
+    }
+  }
+  const auto add_outputs = [&](NodeId id) {
+    for (size_t i = 0; i < graph.node(id).outputs.size(); ++i) {
+      const Edge edge{id, static_cast<int32_t>(i)};
+      const auto is_outside = [&](const Use& use) { return !is_inside(use.node); };
+      if (!graph.is_output(edge) && !std::ranges::any_of(graph.uses(edge), is_outside)) continue;
+      group.outputs.push_back({edge, layouts.Written(graph, edge)});
+    }
+  };
+  add_outputs(nodes.back());
+  for (size_t i = 0; i + 1 < nodes.size(); ++i) add_outputs(nodes[i]);
+  group.nodes = std::move(nodes);
+  return group;
+}
+
+}  // namespace ag
