@@ -378,12 +378,29 @@ class Chain : public Kernel {
   }
   bool rounds() const override { return rounds_; }
 
+  // REQUIRES: one pass.
+  void Part(int64_t begin, int64_t end, int worker, Inputs inputs, Outputs outputs) {
+    RunPart(passes_[0], begin, end, worker, registers_.As<T>(), pointers_.As<T*>(), inputs,
+            outputs);
+  }
+
  private:
   int cores_ = 1;
   bool rounds_ = false;
   std::vector<Tensor> held_;
   std::vector<Pass<T>> passes_;
   AlignedBuffer registers_, pointers_;
+};
+
+class FloatParts : public ChainParts {
+ public:
+  Status Prepare(const GroupContext& context) { return chain_.Prepare(context, 0, {}); }
+  void Run(int64_t begin, int64_t end, int worker, Inputs inputs, Outputs outputs) override {
+    chain_.Part(begin, end, worker, inputs, outputs);
+  }
+
+ private:
+  Chain<float> chain_;
 };
 
 template <class T>
@@ -411,6 +428,17 @@ StatusOr<std::unique_ptr<Kernel>> MakeChain(const GroupContext& context, size_t 
                                             std::span<const ChainSource> sources) {
   return FitsFloat(context, first) ? MakeOf<float>(context, first, sources)
                                    : MakeOf<double>(context, first, sources);
+}
+
+StatusOr<std::unique_ptr<ChainParts>> MakeChainParts(const GroupContext& context) {
+  const auto is_plain = [](const Port& port) { return port.layout == Layout::kPlain; };
+  if (!FitsFloat(context, 0) || PassesOf(context).size() != 1 ||
+      !std::ranges::all_of(context.group.outputs, is_plain)) {
+    return Err(StatusCode::kUnimplemented, "chain: no parts of plain f32 of one shape");
+  }
+  auto parts = std::make_unique<FloatParts>();
+  AG_TRY(parts->Prepare(context));
+  return parts;
 }
 
 Status CheckChain(const GroupContext& context, size_t first) {

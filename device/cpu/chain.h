@@ -19,6 +19,20 @@ struct ChainSource {
 StatusOr<std::unique_ptr<Kernel>> MakeChain(const GroupContext& context, size_t first,
                                             std::span<const ChainSource> sources);
 
+// A chain that runs part by part, for a kernel that goes on with what the chain makes while it lies
+// in the caches of a core.
+class ChainParts {
+ public:
+  virtual ~ChainParts() = default;
+  // Computes the elements [begin, end) of all outputs. `worker` is in [0, cores); no two calls at a
+  // time have the same one.
+  virtual void Run(int64_t begin, int64_t end, int worker, Inputs inputs, Outputs outputs) = 0;
+};
+
+// Returns the group's chain in parts. kUnimplemented: as MakeChain; or its outputs are not plain,
+// differ in shape, or floats do not hold every value.
+StatusOr<std::unique_ptr<ChainParts>> MakeChainParts(const GroupContext& context);
+
 // Returns OK when MakeChain could make the kernel; needs no constants.
 Status CheckChain(const GroupContext& context, size_t first);
 

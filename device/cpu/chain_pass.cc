@@ -262,12 +262,20 @@ class Worker {
 }  // namespace
 
 template <class T>
+void RunPart(const Pass<T>& pass, int64_t begin, int64_t end, int worker, T* registers,
+             T** pointers, Inputs inputs, Outputs outputs) {
+  Worker<T>(pass, registers + int64_t{worker} * pass.registers * kBlock,
+            pointers + 2 * worker * pass.register_of.size(), inputs, outputs)
+      .Run(begin, end);
+}
+template void RunPart<float>(const Pass<float>&, int64_t, int64_t, int, float*, float**, Inputs,
+                             Outputs);
+
+template <class T>
 void RunPass(const Pass<T>& pass, int cores, T* registers, T** pointers, Inputs inputs,
              Outputs outputs) {
   ParallelFor(cores, pass.space.elements, kLightGrain, [&](int64_t begin, int64_t end, int worker) {
-    Worker<T>(pass, registers + int64_t{worker} * pass.registers * kBlock,
-              pointers + 2 * worker * pass.register_of.size(), inputs, outputs)
-        .Run(begin, end);
+    RunPart(pass, begin, end, worker, registers, pointers, inputs, outputs);
   });
 }
 template void RunPass<float>(const Pass<float>&, int, float*, float**, Inputs, Outputs);

@@ -92,4 +92,10 @@ template <class T>
 void RunPass(const Pass<T>& pass, int cores, T* registers, T** pointers, Inputs inputs,
              Outputs outputs);
 
+// Runs the elements [begin, end) of a pass as `worker` of such cores. REQUIRES: as RunPass; in
+// blocked layouts both are multiples of the lanes.
+template <class T>
+void RunPart(const Pass<T>& pass, int64_t begin, int64_t end, int worker, T* registers,
+             T** pointers, Inputs inputs, Outputs outputs);
+
 }  // namespace ag::cpu

@@ -36,13 +36,14 @@ alignment_bytes 64
 pattern conv = Conv [Add] [{activation}] layouts {blocked}plain
 pattern dense = MatMul [Add] [Add] [{activation}] layouts plain
 pattern attention = MatMul< [Mul|Div] [Add&] [Add&] Softmax MatMul&< [Transpose&] layouts plain
-pattern chain = {elementwise}+ max 16 layouts any
+pattern chain = {elementwise}<>+ max 16 layouts any
 pattern batch_norm = BatchNorm layouts {blocked}plain
 pattern pool = {pooling} layouts {blocked}plain
 pattern resize = Resize layouts {blocked}plain
 pattern reduce = {reduction} layouts {blocked}plain
 pattern softmax = Softmax layouts plain
 pattern layer_norm = LayerNorm|RmsNorm layouts plain
+pattern chain_norm = {elementwise}<>+ LayerNorm|RmsNorm max 16 layouts plain
 pattern concat = Concat|Split|Slice layouts {blocked}plain
 pattern pad = Pad layouts channels_last,plain
 pattern move = Transpose|Reshape|Expand|Gather layouts plain

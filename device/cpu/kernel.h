@@ -87,7 +87,7 @@ extern const Family kResizeFamily;
 extern const Family kReduceFamily;
 extern const Family kAttentionFamily;  // Two products with softmax between them.
 extern const Family kSoftmaxFamily;
-extern const Family kLayerNormFamily;
+extern const Family kLayerNormFamily;  // Also behind a chain.
 extern const Family kMovementFamily;
 extern const Family kGatherFamily;
 extern const Family kKeptFamily;  // Opaque nodes, by their reference kernels.

@@ -49,6 +49,14 @@ bool IsAttention(const GroupContext& context) {
   return context.group.nodes.size() > 1 && std::ranges::any_of(context.group.nodes, is_softmax);
 }
 
+bool IsLayerNorm(OpKind op) { return op == OpKind::kLayerNorm || op == OpKind::kRmsNorm; }
+
+// True for a norm behind element-wise operators.
+bool IsNormOfChain(const GroupContext& context) {
+  return Has(context.node(0).op, kElementwise) &&
+         IsLayerNorm(context.graph.node(context.group.nodes.back()).op);
+}
+
 StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   AG_TRY(CheckLayouts(context.group));
   if (HasNoWork(context)) return &kNoWorkFamily;
@@ -62,7 +70,7 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   if (op == OpKind::kConv) return &kConvolutionFamily;
   if (op == OpKind::kMatMul) return &kDenseFamily;
   if (op == OpKind::kSoftmax) return &kSoftmaxFamily;
-  if (op == OpKind::kLayerNorm || op == OpKind::kRmsNorm) return &kLayerNormFamily;
+  if (IsLayerNorm(op) || IsNormOfChain(context)) return &kLayerNormFamily;
   if (op == OpKind::kBatchNorm || Has(op, kElementwise)) return &kChainFamily;
   if (Has(op, kPooling)) return &kPoolFamily;
   if (Has(op, kResampling)) return &kResizeFamily;
@@ -188,7 +196,8 @@ StatusOr<std::unique_ptr<Kernel>> MakeWhole(const GroupContext& context, const F
                                             const std::string& name) {
   const bool takes_all = &family == &kReorderFamily || &family == &kChainFamily ||
                          &family == &kAttentionFamily || &family == &kReferenceFamily ||
-                         &family == &kNoWorkFamily;
+                         &family == &kNoWorkFamily ||
+                         (&family == &kLayerNormFamily && IsNormOfChain(context));
   if (!takes_all && context.group.nodes.size() > 1) return MakeStaged(context, family, name);
   size_t done = 0;
   return family.make(context, name, &done);

@@ -1,8 +1,10 @@
-// Layer norm and RMS norm over the trailing axes.
+// Layer norm and RMS norm over the trailing axes, also of what a chain makes: a core computes some
+// rows of the chain and normalizes them while they lie in its cache.
 #include <algorithm>
 #include <cmath>
 
 #include "device/cpu/block_ops.h"
+#include "device/cpu/chain.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/row_sums.h"
@@ -21,43 +23,100 @@ AG_CLONES void Scale(const float* x, const float* scale, float* y, int64_t n, fl
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * factor * scale[i];
 }
 
+// The elements that a core computes of a chain before it normalizes them.
+constexpr int64_t kPartElements = 4096;
+
+bool IsNorm(OpKind op) { return op == OpKind::kLayerNorm || op == OpKind::kRmsNorm; }
+
+// Returns the position of the norm in the group: the first operator, or the last one behind a
+// chain.
+size_t NormOf(const GroupContext& context) {
+  return IsNorm(context.node(0).op) ? 0 : context.group.nodes.size() - 1;
+}
+
+// Returns the position of the norm's result among the group's outputs.
+size_t OutputOf(const GroupContext& context) {
+  const Edge result{context.group.nodes[NormOf(context)], 0};
+  const auto& outputs = context.group.outputs;
+  return std::ranges::find(outputs, result, &Port::edge) - outputs.begin();
+}
+
+// The chain in front of a norm: the group without it. Its first output is what the norm reads.
+class ChainBefore {
+ public:
+  explicit ChainBefore(const GroupContext& context)
+      : group_(context.group),
+        context_{.graph = context.graph,
+                 .group = group_,
+                 .cores = context.cores,
+                 .constants = context.constants} {
+    const Edge read = context.node(NormOf(context)).inputs[0];
+    group_.nodes.pop_back();
+    group_.outputs = {{read, Layout::kPlain}};
+    // Where no other operator reads it, the norm's output holds it for a while.
+    slots_ = {OutputOf(context)};
+    for (size_t i = 0; i < context.group.outputs.size(); ++i) {
+      const Port& port = context.group.outputs[i];
+      if (port.edge == read) {
+        slots_[0] = i;
+      } else if (i != OutputOf(context)) {
+        group_.outputs.push_back(port);
+        slots_.push_back(i);
+      }
+    }
+  }
+  ChainBefore(const ChainBefore&) = delete;
+  ChainBefore& operator=(const ChainBefore&) = delete;
+
+  const GroupContext& context() const { return context_; }
+  // By output of the chain: the output of the whole group that holds it.
+  const std::vector<size_t>& slots() const { return slots_; }
+
+ private:
+  Group group_;
+  GroupContext context_;
+  std::vector<size_t> slots_;
+};
+
 class LayerNorm : public Kernel {
  public:
   Status Prepare(const GroupContext& context) {
-    const Node& node = context.node(0);
+    const Node& node = context.node(NormOf(context));
     const std::span<const int64_t> shape(node.outputs[0].shape);
     cores_ = context.cores;
     rows_ = NumElements(shape.first(node.Int("axis")));
     size_ = NumElements(shape.subspan(node.Int("axis")));
     epsilon_ = node.Float("epsilon");
     centred_ = node.op == OpKind::kLayerNorm;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const bool has_chain = NormOf(context) > 0;
+    output_ = has_chain ? OutputOf(context) : 0;
+    for (size_t i = has_chain ? 1 : 0; i < node.inputs.size(); ++i) {
       ports_[i] = context.InputOf(node.inputs[i]);
       if (ports_[i] >= 0) continue;
       AG_LET(held_[i], context.constants->Get(node.inputs[i]));
     }
+    if (!has_chain) return OkStatus();
+    const ChainBefore before(context);
+    AG_LET(chain_, MakeChainParts(before.context()));
+    slots_ = before.slots();
+    made_.resize(slots_.size());
     return OkStatus();
   }
 
   Status Run(const RunContext&, Inputs inputs, Outputs outputs) override {
-    const float *x = Operand(inputs, 0), *scale = Operand(inputs, 1);
-    const float* bias = centred_ ? Operand(inputs, 2) : nullptr;
-    auto* y = static_cast<float*>(outputs[0]);
     if (size_ == 0) return OkStatus();
+    for (size_t i = 0; i < slots_.size(); ++i) made_[i] = outputs[slots_[i]];
     const int64_t grain = std::max<int64_t>(kLightGrain / size_, 1);
-    ParallelFor(cores_, rows_, grain, [&](int64_t begin, int64_t end, int) {
-      for (int64_t row = begin; row < end; ++row) {
-        const float* from = x + row * size_;
-        const auto count = static_cast<float>(size_);
-        const auto mean = static_cast<float>(centred_ ? SumOfRow(from, size_) / count : 0);
-        const double variance = SumOfSquaresOfRow(from, size_, mean) / count;
-        const auto factor = static_cast<float>(1.0 / std::sqrt(variance + epsilon_));
-        float* to = y + row * size_;
-        if (centred_) {
-          Normalize(from, scale, bias, to, size_, mean, factor);
-        } else {
-          Scale(from, scale, to, size_, factor);
-        }
+    ParallelFor(cores_, rows_, grain, [&](int64_t begin, int64_t end, int worker) {
+      if (chain_ == nullptr) {
+        Rows(begin, end, Operand(inputs, 0), inputs, outputs);
+        return;
+      }
+      const int64_t step = std::max<int64_t>(kPartElements / size_, 1);
+      for (int64_t row = begin; row < end; row += step) {
+        const int64_t last = std::min(row + step, end);
+        chain_->Run(row * size_, last * size_, worker, inputs, made_);
+        Rows(row, last, static_cast<const float*>(made_[0]), inputs, outputs);
       }
     });
     return OkStatus();
@@ -69,21 +128,55 @@ class LayerNorm : public Kernel {
                           : held_[i].As<float>().data();
   }
 
+  // Normalizes the rows [begin, end) of x, which may be the output.
+  void Rows(int64_t begin, int64_t end, const float* x, Inputs inputs, Outputs outputs) const {
+    const float* scale = Operand(inputs, 1);
+    const float* bias = centred_ ? Operand(inputs, 2) : nullptr;
+    auto* y = static_cast<float*>(outputs[output_]);
+    for (int64_t row = begin; row < end; ++row) {
+      const float* from = x + row * size_;
+      const auto count = static_cast<float>(size_);
+      const auto mean = static_cast<float>(centred_ ? SumOfRow(from, size_) / count : 0);
+      const double variance = SumOfSquaresOfRow(from, size_, mean) / count;
+      const auto factor = static_cast<float>(1.0 / std::sqrt(variance + epsilon_));
+      float* to = y + row * size_;
+      if (centred_) {
+        Normalize(from, scale, bias, to, size_, mean, factor);
+      } else {
+        Scale(from, scale, to, size_, factor);
+      }
+    }
+  }
+
   int cores_ = 1;
   bool centred_ = true;  // Layer norm: subtract the mean, add a bias.
   int64_t rows_ = 0, size_ = 0;
   double epsilon_ = 0;
   int ports_[3] = {-1, -1, -1};
   Tensor held_[3];
+  size_t output_ = 0;
+  std::unique_ptr<ChainParts> chain_;  // Null: the norm stands first.
+  std::vector<size_t> slots_;
+  std::vector<void*> made_;  // The chain's outputs.
 };
 
 Status CheckLayerNorm(const GroupContext& context) {
-  const TensorType& type = context.node(0).outputs[0];
-  bool plain = context.group.outputs[0].layout == Layout::kPlain;
-  for (const Port& port : context.group.inputs) plain &= port.layout == Layout::kPlain;
-  if (type.dtype == DType::kFloat32 && plain) return OkStatus();
-  return Err(StatusCode::kUnimplemented, "{}: {} is not plain f32", Info(context.node(0).op).name,
-             type.ToString());
+  const Node& node = context.node(NormOf(context));
+  const TensorType& type = node.outputs[0];
+  if (type.dtype != DType::kFloat32 || !ArePlain(context.group)) {
+    return Err(StatusCode::kUnimplemented, "{}: {} is not plain f32", Info(node.op).name,
+               type.ToString());
+  }
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    if (!context.IsInside(node.inputs[i].node)) continue;
+    return Err(StatusCode::kUnimplemented, "{}: operand {} is made inside the group",
+               Info(node.op).name, i);
+  }
+  if (NormOf(context) == 0) return OkStatus();
+  const ChainBefore before(context);
+  GroupContext without = before.context();
+  without.constants = nullptr;
+  return MakeChainParts(without).status();
 }
 
 StatusOr<std::vector<std::string>> LayerNormNames(const GroupContext& context) {
@@ -94,7 +187,7 @@ StatusOr<std::vector<std::string>> LayerNormNames(const GroupContext& context) {
 StatusOr<std::unique_ptr<Kernel>> MakeLayerNorm(const GroupContext& context, const std::string&,
                                                 size_t* done) {
   AG_TRY(CheckLayerNorm(context));
-  *done = 1;
+  *done = NormOf(context) + 1;
   auto kernel = std::make_unique<LayerNorm>();
   AG_TRY(kernel->Prepare(context));
   return kernel;
