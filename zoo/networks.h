@@ -45,6 +45,17 @@ struct BertSize {
 };
 void BuildBert(ZooBuilder& b, int64_t batch, const BertSize& size);
 
+// Dosovitskiy et al., ICLR 2021: ViT-B/16, with a class token and GELU in primitives.
+struct VitSize {
+  int64_t image = 224;
+  int64_t patch = 16;
+  int64_t layers = 12;
+  int64_t hidden = 768;
+  int64_t heads = 12;
+  int64_t classes = 1000;
+};
+void BuildVit(ZooBuilder& b, int64_t batch, const VitSize& size);
+
 // RNNTC with simple recurrent units, as in MetaFlow's benchmark (Jia et al., MLSys 2019): per step
 // three products of the same x, f and r by sigmoid, c' = f c + f x1, h = r c' + r x.
 struct SruSize {

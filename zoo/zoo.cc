@@ -32,6 +32,8 @@ const std::vector<Row>& Rows() {
       {{"bert", "BERT-base, 128 tokens (Devlin et al., NAACL 2019)"},
        [](ZooBuilder& b, int64_t n) { BuildBert(b, n, {}); }},
       {{"squeezenet", "SqueezeNet 1.1, 224x224 (Iandola et al., 2016)"}, BuildSqueezeNet},
+      {{"vit", "ViT-B/16, 224x224 (Dosovitskiy et al., ICLR 2021)"},
+       [](ZooBuilder& b, int64_t n) { BuildVit(b, n, {}); }},
       {{"tiny_cnn", "Three convolutions and a classifier, 16x16", true}, BuildTinyCnn},
       {{"tiny_inception", "Two Inception blocks, 15x15", true}, BuildTinyInception},
       {{"tiny_resnet", "Two bottleneck blocks, 16x16", true},
@@ -47,6 +49,11 @@ const std::vector<Row>& Rows() {
                     .sequence = 8,
                     .vocabulary = 50,
                     .positions = 16});
+       }},
+      {{"tiny_vit", "Two blocks of 16, four patches", true},
+       [](ZooBuilder& b, int64_t n) {
+         BuildVit(b, n,
+                  {.image = 8, .patch = 4, .layers = 2, .hidden = 16, .heads = 2, .classes = 10});
        }},
       {{"tiny_sru", "Three simple recurrent units of 16", true},
        [](ZooBuilder& b, int64_t n) { BuildSru(b, n, {.steps = 3, .hidden = 16}); }},
