@@ -25,7 +25,7 @@ TEST(OpenDevice, OpensTheCpu) {
 }
 
 TEST(OpenDevice, OpensEveryBuiltInSpec) {
-  for (const char* name : {"cpu", "h200", "rtx2080ti", "small"}) {
+  for (const char* name : {"cpu", "h200", "rtx2080ti", "small", "stcp920"}) {
     const auto device = OpenDevice(std::string("sim:") + name);
     ASSERT_EQ(ToString(device.status()), "OK") << name;
     EXPECT_EQ((*device)->spec(), *ParseDeviceSpec(BuiltIn(name)));
@@ -70,10 +70,10 @@ TEST(OpenDevice, SaysWhatIsWrong) {
       {"cuda:-1", "INVALID_ARGUMENT: device \"cuda:-1\": expected a number >= 0 after ':'"},
       {"sim:smal",
        "NOT_FOUND: sim:smal: no such device spec; did you mean 'small'?; built-in are cpu, h200, "
-       "rtx2080ti, small"},
+       "rtx2080ti, small, stcp920"},
       {"sim:tpu",
        "NOT_FOUND: sim:tpu: no such device spec; did you mean 'cpu'?; built-in are cpu, h200, "
-       "rtx2080ti, small"},
+       "rtx2080ti, small, stcp920"},
       {"sim:/none.spec", "NOT_FOUND: read /none.spec: No such file or directory"},
       {"sim:" + bad, "INVALID_ARGUMENT: sim:" + bad + ": line 2: unknown word 'wheels'"},
       {"sim:" + fault, "INVALID_ARGUMENT: sim:" + fault +

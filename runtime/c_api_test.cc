@@ -358,7 +358,7 @@ TEST(CApi, NamesTheOptionThatIsWrong) {
       {"spec", Options("sim:none"), ""},
       {"no spec", Options("sim:tpu"),
        "5 sim:tpu: no such device spec; did you mean 'cpu'?; built-in are cpu, h200, "
-       "rtx2080ti, small"},
+       "rtx2080ti, small, stcp920"},
   };
   for (const auto& c : kCases) {
     const std::string error = CreateError(model, c.options);

@@ -390,7 +390,7 @@ TEST(Session, RefusesWhatItCannotLoad) {
        testing::ModelFromText(kModel),
        {.device = "sim:tpu"},
        "NOT_FOUND: sim:tpu: no such device spec; did you mean 'cpu'?; built-in are cpu, h200, "
-       "rtx2080ti, small"},
+       "rtx2080ti, small, stcp920"},
       {"not a model",
        "garbage",
        {.device = "sim:small"},

@@ -281,7 +281,7 @@ TEST_F(RunTest, RunSaysWhatIsWrong) {
        {.model = {.model = model, .device = "sim:tpu"}},
        kExitUnavailable,
        "sim:tpu: no such device spec; did you mean 'cpu'?; built-in are cpu, h200, "
-       "rtx2080ti, small"},
+       "rtx2080ti, small, stcp920"},
       {"dtype",
        {.model = {.model = model, .device = "sim:small"}, .inputs = {"x=" + Path("x.npy")}},
        kExitInput,

@@ -192,6 +192,13 @@ const NumberField kFields[] = {
     AG_FIELD(event_ns, 0, false, false),
     AG_FIELD(memory_bytes, 0, true, false),
     AG_FIELD(alignment_bytes, 1, true, false),
+    AG_FIELD(clusters, 1, true, true),
+    AG_FIELD(units, 1, true, true),
+    AG_FIELD(local_bytes, 0, true, true),
+    AG_FIELD(local_bytes_per_second, 1, false, true),
+    AG_FIELD(global_bytes, 0, true, true),
+    AG_FIELD(global_bytes_per_second, 1, false, true),
+    AG_FIELD(vector_flops_per_second, 1, false, true),
 };
 #undef AG_FIELD
 
@@ -336,6 +343,37 @@ Status CheckMeasures(const DeviceSpec& spec, const Policy& policy) {
   return Err(StatusCode::kUnimplemented, "{}: cold_cache: its caches cannot be evicted", spec.name);
 }
 
+namespace {
+
+// Returns an error when words stand without those that they need.
+Status CheckTogether(const DeviceSpec& spec) {
+  if (spec.core_bytes_per_second > 0 && spec.block_outputs == 0) {
+    return Invalid("core_bytes_per_second: expected block_outputs as well");
+  }
+  if (spec.split_ns > 0 && spec.core_bytes_per_second == 0) {
+    return Invalid("split_ns: expected core_bytes_per_second as well");
+  }
+  const bool any = spec.units > 0 || spec.local_bytes > 0 || spec.local_bytes_per_second > 0 ||
+                   spec.global_bytes > 0 || spec.global_bytes_per_second > 0 ||
+                   spec.vector_flops_per_second > 0;
+  if (spec.clusters == 0) {
+    return any ? Invalid("buffers and units: expected clusters as well") : OkStatus();
+  }
+  if (spec.cores % spec.clusters != 0) {
+    return Invalid(fmt::format("clusters: {} do not divide {} cores", spec.clusters, spec.cores));
+  }
+  if (spec.units == 0 || spec.local_bytes == 0 || spec.local_bytes_per_second == 0 ||
+      spec.global_bytes == 0 || spec.global_bytes_per_second == 0 ||
+      spec.vector_flops_per_second == 0) {
+    return Invalid(
+        "clusters: expected units, local_bytes, local_bytes_per_second, global_bytes, "
+        "global_bytes_per_second and vector_flops_per_second as well");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
 StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text) {
   DeviceSpec spec;
   std::set<std::string_view> seen;
@@ -356,12 +394,7 @@ StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text) {
   for (const std::string_view key : kRequired) {
     if (!seen.contains(key)) return Invalid(fmt::format("line {}: no {} is given", number, key));
   }
-  if (spec.core_bytes_per_second > 0 && spec.block_outputs == 0) {
-    return Invalid("core_bytes_per_second: expected block_outputs as well");
-  }
-  if (spec.split_ns > 0 && spec.core_bytes_per_second == 0) {
-    return Invalid("split_ns: expected core_bytes_per_second as well");
-  }
+  AG_TRY(CheckTogether(spec));
   return spec;
 }
 

@@ -82,6 +82,16 @@ struct DeviceSpec {
   double event_ns = 0;  // Time to wait for another stream.
   int64_t memory_bytes = 0;
   int64_t alignment_bytes = 64;
+  // For accelerators with buffers that programs fill (plan/instances): clusters of cores / clusters
+  // cores share one global buffer, each core has a local one, bytes_per_second is the memory
+  // behind all clusters. 0: no such device.
+  int clusters = 0;
+  int units = 0;  // Compute units of a core; from 2 on vector work runs beside matrix work.
+  int64_t local_bytes = 0;             // Of one core.
+  double local_bytes_per_second = 0;   // Of one core.
+  int64_t global_bytes = 0;            // Of one cluster.
+  double global_bytes_per_second = 0;  // Of one cluster, all its cores together.
+  double vector_flops_per_second = 0;  // Of one core, for all but contractions.
   bool can_evict = true;  // Its caches can be evicted, so it can measure under a cold policy.
   // Noise and faults, as lines of text. Only device/sim reads them.
   std::vector<std::pair<std::string, std::string>> extra;

@@ -14,7 +14,7 @@ constexpr std::string_view kHead =
     "name t\ndtypes f32\ncores 2\nflops_per_second 1e9\nbytes_per_second 1e9\n";
 
 TEST(DeviceSpec, BuiltInSpecsParseBackAndCoverEveryOperator) {
-  for (const char* name : {"cpu", "h200", "rtx2080ti", "small"}) {
+  for (const char* name : {"cpu", "h200", "rtx2080ti", "small", "stcp920"}) {
     const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, name);
     EXPECT_EQ(spec.name, name);
     EXPECT_EQ(*ParseDeviceSpec(FormatDeviceSpec(spec)), spec) << name;
@@ -142,6 +142,32 @@ TEST(DeviceSpec, ModelsContractionsWhereItSaysSo) {
             "core_bytes_per_second: expected block_outputs as well");
   EXPECT_EQ(Message(ParseDeviceSpec(relu + "block_outputs 1\nsplit_ns 1\n").status()),
             "split_ns: expected core_bytes_per_second as well");
+}
+
+TEST(DeviceSpec, HasBuffersWhereItSaysSo) {
+  const DeviceSpec chip = LoadSpec(AG_SOURCE_DIR, "stcp920");
+  EXPECT_EQ(chip.clusters, 4);
+  EXPECT_EQ(chip.cores, 32);
+  EXPECT_EQ(chip.units, 3);
+  EXPECT_EQ(chip.local_bytes, 64 << 10);
+  EXPECT_EQ(chip.global_bytes, 8 << 20);
+  EXPECT_EQ(chip.bytes_per_second, 136e9);
+  EXPECT_EQ(FormatDeviceSpec(SmallSpec()).find("global_bytes"), std::string::npos);
+  const std::string relu = std::string(kHead) + "pattern a = Relu layouts any\n";
+  const std::string rest =
+      "units 1\nlocal_bytes 64\nlocal_bytes_per_second 2\nglobal_bytes 128\n"
+      "global_bytes_per_second 3\nvector_flops_per_second 4\n";
+  const auto spec = ParseDeviceSpec(relu + "clusters 2\n" + rest);
+  ASSERT_EQ(ToString(spec.status()), "OK");
+  EXPECT_EQ(spec->global_bytes, 128);
+  EXPECT_EQ(*ParseDeviceSpec(FormatDeviceSpec(*spec)), *spec);
+  EXPECT_EQ(Message(ParseDeviceSpec(relu + rest).status()),
+            "buffers and units: expected clusters as well");
+  EXPECT_EQ(Message(ParseDeviceSpec(relu + "clusters 4\n" + rest).status()),
+            "clusters: 4 do not divide 2 cores");
+  EXPECT_EQ(Message(ParseDeviceSpec(relu + "clusters 2\nunits 1\n").status()),
+            "clusters: expected units, local_bytes, local_bytes_per_second, global_bytes, "
+            "global_bytes_per_second and vector_flops_per_second as well");
 }
 
 TEST(DeviceSpec, GroupsTakeTheCoresThatTheirBlocksFill) {
