@@ -62,5 +62,7 @@ struct Work {
 Work WorkOf(const GroupProblem& problem);
 // Returns the operations of one run, without those on constants alone.
 double FlopsOf(const Graph& graph);
+// Returns the operations of one of the graph's nodes.
+double FlopsOf(const Graph& graph, const Node& node);
 
 }  // namespace ag

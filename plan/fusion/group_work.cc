@@ -22,6 +22,8 @@ int64_t ResizeTapsOf(const Graph& graph, const Node& node) {
   return ResizeOf(*node.attributes, graph.type(node.inputs[0]).shape).all_taps();
 }
 
+}  // namespace
+
 double FlopsOf(const Graph& graph, const Node& node) {
   const double out = static_cast<double>(node.outputs[0].NumElements());
   if (node.inputs.empty()) return 0;
@@ -43,6 +45,8 @@ double FlopsOf(const Graph& graph, const Node& node) {
   if (Has(node.op, kNormalization)) return (node.op == OpKind::kSoftmax ? 25 : 8) * out;
   return 0;
 }
+
+namespace {
 
 // Returns the bytes of an operand that a reader takes: a gather, a slice and a nearest resize read
 // only the elements that they return.
