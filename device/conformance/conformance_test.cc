@@ -60,6 +60,7 @@ std::vector<Param> AllParams() {
       devices.emplace_back("cuda_generated", precision);
     }
   }
+  if (OpenOnce("cpu").spec().Offers("bf16")) devices.emplace_back("cpu", "bf16");
   if (OpenDevice(kGpu).ok()) {
     for (const char* precision : {"fp32", "tf32", "fp16", "bf16"}) {
       if (OpenOnce(kGpu).spec().Offers(precision)) devices.emplace_back(kGpu, precision);

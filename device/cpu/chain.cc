@@ -11,9 +11,13 @@
 namespace ag::cpu {
 namespace {
 
-bool IsSupported(DType dtype) {
-  return !IsHalf(dtype) && dtype != DType::kUInt64 && dtype < DType::kString;
+bool IsSupported(const GroupContext& context, DType dtype) {
+  if (IsHalf(dtype)) return context.IsComputed(dtype);
+  return dtype != DType::kUInt64 && dtype < DType::kString;
 }
+
+// Returns the type that values of a graph's type have between two steps.
+DType HeldDType(DType dtype) { return dtype == DType::kBFloat16 ? DType::kFloat32 : dtype; }
 
 // Returns the shape of operand `index` for broadcasting: batch norm's vectors lie along axis 1.
 Shape OperandShape(const Graph& graph, const Node& node, size_t index) {
@@ -128,7 +132,7 @@ class Compiler {
     if (!is_vector && found != made_.end()) return found->second;
     const Shape shape = OperandShape(context_.graph, node, index);
     const DType dtype = context_.graph.type(edge).dtype;
-    if (!IsSupported(dtype)) {
+    if (!IsSupported(context_, dtype)) {
       return Err(StatusCode::kUnimplemented, "chain: element type {}", DTypeName(dtype));
     }
     for (const ChainSource& source : sources_) {
@@ -144,13 +148,18 @@ class Compiler {
       return value;
     }
     if (context_.constants == nullptr) return NewValue();
-    AG_LET(const Tensor tensor, context_.constants->Get(edge));
+    AG_LET(const Tensor tensor, Constant(edge));
     return AddConstant(tensor, shape);
+  }
+
+  StatusOr<Tensor> Constant(Edge edge) {
+    const bool is_float = context_.IsComputed(context_.graph.type(edge).dtype);
+    return (is_float ? context_.FloatConstants() : context_.constants)->Get(edge);
   }
 
   Status AddNode(const Node& node, size_t i) {
     const Edge edge{context_.group.nodes[i], 0};
-    if (!IsSupported(node.outputs[0].dtype)) {
+    if (!IsSupported(context_, node.outputs[0].dtype)) {
       return Err(StatusCode::kUnimplemented, "chain: element type {}",
                  DTypeName(node.outputs[0].dtype));
     }
@@ -176,7 +185,7 @@ class Compiler {
 
   // Computes the node on integers where its operands are, else on numbers.
   int EmitMixed(const Node& node, std::span<int, 3> operands) {
-    const DType to = node.outputs[0].dtype;
+    const DType to = HeldDType(node.outputs[0].dtype);
     const auto is_integer = [&](size_t k) {
       return IsInteger(context_.graph.type(node.inputs[k]).dtype);
     };
@@ -201,7 +210,7 @@ class Compiler {
   // at a whole number hangs on the last bit of the product.
   int Rounded(DType dtype, int value) {
     if constexpr (std::is_same_v<T, double>) {
-      if (dtype == DType::kFloat32) return Emit(RoundOp(dtype), value);
+      if (HeldDType(dtype) == DType::kFloat32) return Emit(RoundOp(DType::kFloat32), value);
     }
     return value;
   }
@@ -230,7 +239,7 @@ class Compiler {
   StatusOr<int> ScaleShift(const Node& node, int x) {
     Tensor parameters[4];
     for (size_t k = 0; k < 4; ++k) {
-      AG_LET(parameters[k], context_.constants->Get(node.inputs[k + 1]));
+      AG_LET(parameters[k], Constant(node.inputs[k + 1]));
     }
     const TensorType type = parameters[0].type();
     Tensor scale = Tensor::Zeros(type), shift = Tensor::Zeros(type);
@@ -317,14 +326,14 @@ class Compiler {
   Pass<T> pass_;
 };
 
-// Returns true when floats can hold every value: f32, and bool as 0 and 1. What is only cast to f32
-// is so when it is read.
+// Returns true when floats can hold every value: f32, bf16 where kernels take it, and bool as 0 and
+// 1. What is only cast to f32 is so when it is read.
 bool FitsFloat(const GroupContext& context, size_t first) {
-  const auto fits = [](DType d) { return d == DType::kFloat32 || d == DType::kBool; };
+  const auto fits = [&](DType d) { return context.IsComputed(d) || d == DType::kBool; };
   for (size_t i = first; i < context.group.nodes.size(); ++i) {
     const Node& node = context.node(i);
     if (!fits(node.outputs[0].dtype)) return false;
-    if (node.op == OpKind::kCast && node.outputs[0].dtype == DType::kFloat32) continue;
+    if (node.op == OpKind::kCast && context.IsComputed(node.outputs[0].dtype)) continue;
     for (const Edge& e : node.inputs) {
       if (!fits(context.graph.type(e).dtype)) return false;
     }

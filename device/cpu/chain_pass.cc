@@ -2,14 +2,28 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 
+#include "device/cpu/half_loops.h"
 #include "device/cpu/parallel.h"
+#include "graph/half.h"
 
 namespace ag::cpu {
 namespace {
+
+// An element of bf16 in memory.
+struct BFloat16 {
+  uint16_t bits = 0;
+
+  BFloat16() = default;
+  template <class T>
+  explicit BFloat16(T value) : bits(FloatToBFloat16(static_cast<float>(value))) {}
+  explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
+  explicit operator double() const { return static_cast<float>(*this); }
+};
 
 // Calls f with a null pointer of the C++ type of `dtype`.
 template <class F>
@@ -37,8 +51,9 @@ void WithType(DType dtype, const F& f) {
       return f(static_cast<uint32_t*>(nullptr));
     case DType::kUInt64:
       return f(static_cast<uint64_t*>(nullptr));
-    case DType::kFloat16:
     case DType::kBFloat16:
+      return f(static_cast<BFloat16*>(nullptr));
+    case DType::kFloat16:
     case DType::kString:
     case DType::kFloat8E4M3:
     case DType::kFloat8E4M3Fnuz:
@@ -56,6 +71,9 @@ void CopyRun(const Src* src, int64_t stride, T* dst, int64_t n) {
   if (stride == 0) {
     std::fill_n(dst, n, static_cast<T>(*src));
   } else if (stride == 1) {
+    if constexpr (std::is_same_v<Src, BFloat16> && std::is_same_v<T, float>) {
+      return WidenHalf(DType::kBFloat16, &src->bits, dst, n);
+    }
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) dst[i] = static_cast<T>(src[i]);
   } else {
@@ -142,6 +160,9 @@ void Store(DType dtype, const T* src, void* data, int64_t start, int64_t n) {
   WithType(dtype, [&](auto* type) {
     using Dst = std::remove_pointer_t<decltype(type)>;
     Dst* dst = static_cast<Dst*>(data) + start;
+    if constexpr (std::is_same_v<Dst, BFloat16> && std::is_same_v<T, float>) {
+      return NarrowToHalf(DType::kBFloat16, src, &dst->bits, n);
+    }
     for (int64_t i = 0; i < n; ++i) {
       if constexpr (std::is_same_v<Dst, bool>) {
         dst[i] = src[i] != 0;

@@ -15,6 +15,7 @@ using Algorithm = dnnl::algorithm;
 
 // The convolution's geometry in oneDNN's terms.
 struct ConvolutionProblem {
+  DType dtype = DType::kFloat32;  // Of both images, and of the weights as they are packed.
   Dims src, weights, bias, dst;
   Dims strides, dilations, pads_begin, pads_end;
   Desc src_given, dst_given, weights_given;
@@ -40,6 +41,7 @@ ConvolutionProblem ConvolutionProblemOf(const GroupContext& context) {
   const TensorType& x = context.graph.type(node.inputs[0]);
   const TensorType& w = context.graph.type(node.inputs[1]);
   ConvolutionProblem p;
+  p.dtype = node.outputs[0].dtype;
   p.src = ToDims(x.shape);
   p.dst = ToDims(node.outputs[0].shape);
   p.weights = ToDims(w.shape);
@@ -97,10 +99,10 @@ StatusOr<ConvolutionForm> ConvolutionFormOf(const ConvolutionProblem& p, const s
   ConvolutionForm form{.src = p.src_given, .dst = p.dst_given};
   if (name == "winograd") form.algorithm = Algorithm::convolution_winograd;
   if (name != "direct") {
-    form.src = AnyDesc(p.src);
-    form.dst = AnyDesc(p.dst);
+    form.src = AnyDesc(p.src, p.dtype);
+    form.dst = AnyDesc(p.dst, p.dtype);
   }
-  const auto desc = Describe(p, form, AnyDesc(p.weights), {});
+  const auto desc = Describe(p, form, AnyDesc(p.weights, p.dtype), {});
   if (!desc) {
     return Err(StatusCode::kUnimplemented, "conv: oneDNN has no {} convolution{}", name,
                name == "direct" ? " for these layouts" : "");
@@ -120,7 +122,7 @@ bool NeedsPacking(const GroupContext& context, const ConvolutionProblem& p, cons
 
 Status CheckConvolution(const GroupContext& context) {
   const Node& node = context.node(0);
-  if (node.outputs[0].dtype != DType::kFloat32 || node.outputs[0].shape.size() > 5) {
+  if (!context.IsComputed(node.outputs[0].dtype) || node.outputs[0].shape.size() > 5) {
     return Err(StatusCode::kUnimplemented, "conv: {} is neither f32 nor of rank 5 at most",
                node.outputs[0].ToString());
   }
@@ -141,12 +143,21 @@ StatusOr<std::vector<std::string>> ConvolutionNames(const GroupContext& context)
       const bool first = impl.starts_with("gemm");
       names.insert(first ? names.begin() : names.end(), "repacked");
     }
+    const bool is_f32 = p.dtype == DType::kFloat32;
+    if (!is_f32) {  // Other kernels compute in f32 what oneDNN has no instructions for.
+      if (repacked.ok() && IsSlow(repacked->impl)) std::erase(names, "repacked");
+      return OkStatus();
+    }
     if (names.empty() && direct.ok()) names.push_back("direct");
     // Never a guess: oneDNN packs its weights in 40 ns each, in another form for other sizes.
     if (ConvolutionFormOf(p, "winograd").ok()) names.push_back("winograd");
     return OkStatus();
   });
   AG_TRY(status);
+  if (context.node(0).outputs[0].dtype != DType::kFloat32) {
+    if (names.empty()) return Err(StatusCode::kUnimplemented, "conv: oneDNN has no kernel in bf16");
+    return names;
+  }
   if (CheckWinograd(context, kSmallWinogradName).ok()) names.emplace_back(kSmallWinogradName);
   if (CheckWinograd(context, kWinogradName).ok()) {
     // With AVX-512 it took 0.46 to 0.89 of the time of oneDNN's own on all 51 convolutions of
@@ -193,7 +204,7 @@ class Convolution : public CallKernel {
     };
     for (size_t count = context.group.nodes.size() - 1;; --count) {
       Tail tail = MakeTail(context, 1, count, operand);
-      auto desc = Describe(p, form, AnyDesc(p.weights), tail.ops);
+      auto desc = Describe(p, form, AnyDesc(p.weights, p.dtype), tail.ops);
       const std::string impl = ImplOf(desc);
       if (count == 0 || (!impl.empty() && (IsSlow(form.impl) || !IsSlow(impl)))) {
         return {std::move(tail), std::move(desc)};
@@ -229,7 +240,7 @@ class Convolution : public CallKernel {
                                 const ConvolutionProblem& p) {
     const TensorType& type = context.graph.type(edge);
     const int port = context.InputOf(edge);
-    if (type.dtype != DType::kFloat32) return {};
+    if (type.dtype != p.dtype) return {};
     if (type.shape == context.node(0).outputs[0].shape) {
       if (!HasSoundResidual(p)) return {};
       if (port < 0) return {form.dst, PlainDesc(p.dst)};
@@ -247,9 +258,11 @@ class Convolution : public CallKernel {
   }
 
   Status BindParameter(const GroupContext& context, size_t index, int arg, const Desc& wanted,
-                       const Desc& given) {
+                       const Desc& constant) {
     const Edge edge = context.node(0).inputs[index];
     const int port = context.InputOf(edge);
+    const Desc given =
+        port < 0 ? constant : PlainDesc(constant.dims(), context.graph.type(edge).dtype);
     if (port >= 0 && context.group.inputs[port].layout != Layout::kPlain) {
       return Err(StatusCode::kUnimplemented, "conv: operand {} is not plain", index);
     }

@@ -64,9 +64,14 @@ class CpuDevice : public Device {
     const Plan plan = SingleGroupPlan(problem);
     const int cores = problem.cores > 0 ? problem.cores : spec().cores;
     const cpu::OmpThreads threads(cores);
-    AG_LET(const auto wide, cpu::WideGraph::Of(problem.graph, nullptr));
-    return cpu::KernelNames(
-        {.graph = problem.graph, .group = plan.groups[0], .cores = cores, .wide = wide.get()});
+    AG_LET(const cpu::FloatGraphs graphs,
+           cpu::FloatGraphs::Of(problem.graph, nullptr, problem.precision));
+    const bool is_stored = graphs.stored != nullptr;
+    return cpu::KernelNames({.graph = is_stored ? graphs.stored->graph() : problem.graph,
+                             .group = plan.groups[0],
+                             .cores = cores,
+                             .wide = graphs.wide.get(),
+                             .stores_bf16 = is_stored});
   }
 
   StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {

@@ -596,9 +596,22 @@ TEST(CpuDevice, RefusesUnknownKernelsAndPrecisions) {
   EXPECT_EQ(Message(device->Build({built.graph, plan, *built.weights}).status()),
             "stream 0: group 0: group chain: no kernel magic");
   plan = built.plan;
-  plan.policy.precision = "bf16";
-  EXPECT_EQ(Message(device->Build({built.graph, plan, *built.weights}).status()),
-            "cpu: precision bf16; it offers fp32");
+  plan.policy.precision = "fp16";
+  const Status refused = device->Build({built.graph, plan, *built.weights}).status();
+  EXPECT_EQ(refused.code(), StatusCode::kUnimplemented);
+  EXPECT_TRUE(Message(refused).starts_with("cpu: precision fp16; it offers fp32"))
+      << Message(refused);
+}
+
+// Also run with an instruction set that has no bf16 (CMakeLists.txt).
+TEST(CpuDevice, OffersBf16WhereTheProcessorHasIt) {
+  const auto device = *OpenCpuDevice();
+  EXPECT_EQ(device->spec().Offers("bf16"), cpu::HasBf16Products());
+  Built built = BuildText(*device, "input x f32[2,3]\noutput y = relu(x)", 1);
+  built.plan.policy.precision = "bf16";
+  const Status status = device->Build({built.graph, built.plan, *built.weights}).status();
+  EXPECT_EQ(ToString(status),
+            cpu::HasBf16Products() ? "OK" : "UNIMPLEMENTED: cpu: precision bf16; it offers fp32");
 }
 
 // Our own kernels; oneDNN allocates a small argument map in each execution.

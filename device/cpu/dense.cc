@@ -17,8 +17,9 @@ constexpr auto kInference = dnnl::prop_kind::forward_inference;
 // x[rows, inner] times w[inner, columns].
 struct DenseProblem {
   int64_t rows = 0, inner = 0, columns = 0;
-  bool packed = false;  // Weights are constant and two-dimensional.
-  Dims a, b, result;    // For "batched": equal rank, batch dimensions first.
+  bool packed = false;            // Weights are constant and two-dimensional.
+  DType dtype = DType::kFloat32;  // Of both operands and of the result.
+  Dims a, b, result;              // For "batched": equal rank, batch dimensions first.
 };
 
 Dims Lifted(const Shape& shape, size_t rank) {
@@ -40,6 +41,7 @@ DenseProblem DenseProblemOf(const GroupContext& context) {
   p.a = Lifted(a, rank);
   p.b = Lifted(b, rank);
   p.result = ToDims(node.outputs[0].shape);
+  p.dtype = node.outputs[0].dtype;
   return p;
 }
 
@@ -68,22 +70,24 @@ struct DenseForm {
 DenseForm DenseFormOf(const DenseProblem& p, const std::string& name) {
   const int64_t m = p.rows, k = p.inner, n = p.columns;
   constexpr auto kF32 = dnnl::memory::data_type::f32;
+  const Desc a = PlainDesc({m, k}, p.dtype), result = PlainDesc({m, n}, p.dtype);
   if (name == "inner_product") {
-    return {PlainDesc({m, k}), Desc({n, k}, kF32, Dims{1, n}), AnyDesc({n, k}), PlainDesc({n}),
-            PlainDesc({m, n})};
+    return {a, Desc({n, k}, kF32, Dims{1, n}), AnyDesc({n, k}, p.dtype), PlainDesc({n}), result};
   }
   if (name == "convolution") {
-    return {Desc({1, k, m, 1}, kF32, dnnl::memory::format_tag::nhwc),
-            Desc({n, k, 1, 1}, kF32, Dims{1, n, n, n}), AnyDesc({n, k, 1, 1}), PlainDesc({n}),
-            Desc({1, n, m, 1}, kF32, dnnl::memory::format_tag::nhwc)};
+    const auto channels_last = [&](int64_t channels) {
+      return DescOf({p.dtype, {1, channels, m, 1}}, Layout::kChannelsLast);
+    };
+    return {channels_last(k), Desc({n, k, 1, 1}, kF32, Dims{1, n, n, n}),
+            AnyDesc({n, k, 1, 1}, p.dtype), PlainDesc({n}), channels_last(n)};
   }
   if (name == "matmul") {
-    return {PlainDesc({m, k}), PlainDesc({k, n}), AnyDesc({k, n}), PlainDesc({1, n}),
-            PlainDesc({m, n})};
+    return {a, PlainDesc({k, n}), AnyDesc({k, n}, p.dtype), PlainDesc({1, n}), result};
   }
   Dims bias(p.result.size(), 1);
   bias.back() = n;
-  return {PlainDesc(p.a), PlainDesc(p.b), PlainDesc(p.b), PlainDesc(bias), PlainDesc(p.result)};
+  const Desc b = PlainDesc(p.b, p.dtype);
+  return {PlainDesc(p.a, p.dtype), b, b, PlainDesc(bias), PlainDesc(p.result, p.dtype)};
 }
 
 Made Described(const DenseForm& f, const std::string& name, bool with_bias,
@@ -104,7 +108,7 @@ Made Described(const DenseForm& f, const std::string& name, bool with_bias,
 
 Status CheckDense(const GroupContext& context) {
   const TensorType& out = context.node(0).outputs[0];
-  if (out.dtype != DType::kFloat32 || out.shape.size() > 6) {
+  if (!context.IsComputed(out.dtype) || out.shape.size() > 6) {
     return Err(StatusCode::kUnimplemented, "matmul: {} is neither f32 nor of rank 6 at most",
                out.ToString());
   }
@@ -134,11 +138,23 @@ std::array<const char*, 3> BestGuesses(const DenseProblem& p) {
   return {"inner_product", "matmul", "convolution"};
 }
 
+// In f32 the last resort, in bf16 only where oneDNN is fast.
+StatusOr<std::vector<std::string>> BatchedNames(const DenseProblem& p) {
+  const std::string name = "batched";
+  std::string impl;
+  AG_TRY(Guarded("matmul", [&] {
+    impl = Described(DenseFormOf(p, name), name, false, {}).impl;
+    return OkStatus();
+  }));
+  if (p.dtype == DType::kFloat32 || !IsSlow(impl)) return std::vector{name};
+  return Err(StatusCode::kUnimplemented, "matmul: oneDNN has no kernel in bf16");
+}
+
 StatusOr<std::vector<std::string>> DenseNames(const GroupContext& context) {
   AG_TRY(CheckDense(context));
   const DenseProblem p = DenseProblemOf(context);
   if (!p.packed || context.InputOf(context.node(0).inputs[0]) < 0) {
-    return std::vector<std::string>{"batched"};
+    return BatchedNames(p);
   }
   std::vector<std::string> names;
   AG_TRY(Guarded("matmul", [&] {
@@ -151,8 +167,7 @@ StatusOr<std::vector<std::string>> DenseNames(const GroupContext& context) {
     });
     return OkStatus();
   }));
-  if (names.empty()) names.push_back("batched");
-  return names;
+  return names.empty() ? BatchedNames(p) : std::move(names);
 }
 
 class Dense : public CallKernel {
@@ -176,9 +191,12 @@ class Dense : public CallKernel {
     if (made.impl.empty()) return Err(StatusCode::kUnimplemented, "matmul: no {} for it", name);
     *done = tail.done;
     const Node& node = context.node(0);
-    AG_TRY(call_.Operand(context, node.inputs[0], DNNL_ARG_SRC, form.src, form.src));
-    AG_TRY(
-        call_.Operand(context, node.inputs[1], DNNL_ARG_WEIGHTS, made.weights, form.weights_given));
+    const auto given = [&](size_t i, const Desc& desc) {
+      return GivenDesc(context, node.inputs[i], desc);
+    };
+    AG_TRY(call_.Operand(context, node.inputs[0], DNNL_ARG_SRC, form.src, given(0, form.src)));
+    AG_TRY(call_.Operand(context, node.inputs[1], DNNL_ARG_WEIGHTS, made.weights,
+                         given(1, form.weights_given)));
     if (with_bias) {
       const Edge bias = context.node(1).inputs[OtherOperand(context, 1)];
       AG_TRY(call_.Operand(context, bias, DNNL_ARG_BIAS, form.bias, form.bias));
@@ -224,14 +242,15 @@ class Dense : public CallKernel {
                                 const std::string& name) {
     const TensorType& type = context.graph.type(edge);
     const TensorType& result = context.node(0).outputs[0];
-    if (type.dtype != DType::kFloat32) return {};
-    if (type.shape == result.shape) return {form.dst, form.dst};
+    if (type.dtype != result.dtype) return {};
+    if (type.shape == result.shape) return {form.dst, GivenDesc(context, edge, form.dst)};
     const bool vector = !type.shape.empty() && type.shape.back() == result.shape.back() &&
                         type.NumElements() == result.shape.back();
     if (!vector && type.NumElements() != 1) return {};
     Dims dims(form.dst.dims().size(), 1);
     dims[name == "convolution" ? 1 : dims.size() - 1] = type.NumElements();
-    return {PlainDesc(dims), PlainDesc(dims)};
+    const Desc desc = PlainDesc(dims, context.InputOf(edge) < 0 ? DType::kFloat32 : type.dtype);
+    return {desc, desc};
   }
 };
 

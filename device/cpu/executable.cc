@@ -28,7 +28,7 @@ struct Address {
 };
 
 // One launch made ready. Its pointers into the caller's memory are filled in before each run.
-struct Step {
+struct LaunchStep {
   int group = 0;
   int cores = 1;
   std::vector<int> waits;
@@ -39,7 +39,7 @@ struct Step {
 };
 
 struct StreamState {
-  std::vector<Step> steps;
+  std::vector<LaunchStep> steps;
   dnnl::stream queue;
   AlignedBuffer scratch;
   Status status;  // Written by the stream's thread, read after its last gate.
@@ -61,6 +61,15 @@ struct Outside {
   Address address;
   const void** in = nullptr;
   void** out = nullptr;
+};
+
+// An input or output of the graph that the plan's precision stores as bf16: a buffer of ours, from
+// or to which the caller's f32 is converted.
+struct Narrowed {
+  Place::Kind kind = Place::Kind::kInput;
+  int32_t index = 0;
+  int64_t elements = 0;
+  AlignedBuffer memory;
 };
 
 // A port in the caller's memory with another layout than plain: a buffer of ours, and the reorder
@@ -92,15 +101,19 @@ class CpuExecutable : public Executable {
 
  private:
   Status PrepareSteps(const BuildRequest& request, int cores);
-  Status PrepareStep(const BuildRequest& request, Constants* constants, Step* step);
+  Status PrepareStep(const BuildRequest& request, Constants* constants, LaunchStep* step);
+  Status PrepareNarrowed(const Graph& graph);
   Status PrepareStaged(const Graph& graph, const Plan& plan);
   // Returns memory for the arena: that of an executable which never runs beside this one, where it
   // is large enough, else new.
   static StatusOr<std::shared_ptr<const AlignedBuffer>> MemoryFor(
       size_t bytes, std::span<Executable* const> never_beside);
   Address AddressOf(const Place& place) const;
+  // As AddressOf, of a place in plain layout.
+  Address PlainAddressOf(const Place& place) const;
   FloatPorts FloatPortsOf(const Graph& graph, const Plan& plan, const Group& group) const;
   StatusOr<Nanos> RunAll(const TimeRequest& request);
+  void ConvertNarrowed(bool is_output, std::span<const Tensor> inputs, std::span<Tensor> outputs);
   Status ConvertStaged(bool is_output, std::span<const Tensor> inputs, std::span<Tensor> outputs);
   void ListOutside();
   void Resolve(std::span<const Tensor> inputs, std::span<Tensor> outputs);
@@ -108,7 +121,7 @@ class CpuExecutable : public Executable {
   void AddPhase(std::vector<size_t>* next, const std::vector<size_t>& end);
   void RunPhase(const Phase& phase);
   void RunSteps(size_t stream, Phase::Range range);
-  void RunStep(size_t stream, const Step& step);
+  void RunStep(size_t stream, const LaunchStep& step);
   std::byte* At(const Address& address, std::span<const Tensor> inputs,
                 std::span<Tensor> outputs) const;
 
@@ -118,6 +131,10 @@ class CpuExecutable : public Executable {
   std::shared_ptr<const AlignedBuffer> arena_;
   int64_t arena_scale_ = 1;
   std::vector<std::unique_ptr<StreamState>> streams_;
+  std::vector<Narrowed> narrowed_;
+  // Not in a plan that is measured for its groups, all of whose ports are the caller's: elsewhere
+  // they lie as stored.
+  bool times_conversions_ = false;
   std::vector<std::unique_ptr<Staged>> staged_;
   std::vector<Outside> outside_;
 
@@ -128,7 +145,7 @@ class CpuExecutable : public Executable {
   int cores_ = 1;
   std::shared_ptr<CacheEviction> eviction_;
   std::shared_ptr<PackedWeights> packed_;
-  std::unique_ptr<WideGraph> wide_;  // While kernels are made.
+  FloatGraphs graphs_;  // While kernels are made.
   std::vector<Phase> phases_;
   uint32_t epoch_ = 0;
   std::vector<Gate> ended_;  // By group.
@@ -155,15 +172,45 @@ void RunOnThreads(int64_t threads, const std::function<void()>& work) {
   for (std::thread& other : others) other.join();
 }
 
-Address CpuExecutable::AddressOf(const Place& place) const {
+Address CpuExecutable::PlainAddressOf(const Place& place) const {
   if (place.kind == Place::Kind::kArena) {
     return {.fixed = arena_->data() + place.offset_bytes * arena_scale_};
   }
+  for (const Narrowed& narrowed : narrowed_) {
+    if (narrowed.kind == place.kind && narrowed.index == place.index) {
+      return {.fixed = narrowed.memory.data() + place.offset_bytes};
+    }
+  }
+  return {nullptr, place.kind, place.index, place.offset_bytes};
+}
+
+Address CpuExecutable::AddressOf(const Place& place) const {
   for (const auto& staged : staged_) {
     // In a plan of one group a port has one place: copies of blocks are refused.
     if (staged->port == place.port) return {.fixed = staged->memory.data()};
   }
-  return {nullptr, place.kind, place.index, place.offset_bytes};
+  return PlainAddressOf(place);
+}
+
+// The caller's tensors are f32 where the plan stores bf16. They are converted whole, so that a
+// place in one lies as far from its begin as the plan says.
+Status CpuExecutable::PrepareNarrowed(const Graph& graph) {
+  if (graphs_.stored == nullptr) return OkStatus();
+  const auto add = [&](Place::Kind kind, size_t index, Edge edge) -> Status {
+    const TensorType& stored = graphs_.stored->graph().type(edge);
+    if (graph.type(edge).dtype == stored.dtype) return OkStatus();
+    Narrowed narrowed{kind, static_cast<int32_t>(index), stored.NumElements()};
+    AG_LET(narrowed.memory, AlignedBuffer::Make(static_cast<size_t>(stored.Bytes())));
+    narrowed_.push_back(std::move(narrowed));
+    return OkStatus();
+  };
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    AG_TRY(add(Place::Kind::kInput, i, {graph.inputs()[i], 0}));
+  }
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    AG_TRY(add(Place::Kind::kOutput, i, graph.outputs()[i].edge));
+  }
+  return OkStatus();
 }
 
 // Only plans of one group have such places (plan/plan.h). In others a tensor of one pixel may lie
@@ -179,14 +226,17 @@ Status CpuExecutable::PrepareStaged(const Graph& graph, const Plan& plan) {
     const TensorType& type = graph.type(place.port.edge);
     auto staged = std::make_unique<Staged>();
     staged->port = place.port;
-    staged->outside = {nullptr, place.kind, place.index, 0};
+    staged->outside = PlainAddressOf({place.port, place.kind, place.index, 0});
     staged->is_output = place.kind == Place::Kind::kOutput;
     AG_LET(staged->memory, AlignedBuffer::Make(LayoutBytes(type, place.port.layout)));
     Port from{place.port.edge, Layout::kPlain}, to = place.port;
     if (staged->is_output) std::swap(from, to);
     const Group reorder{.pattern = std::string(kReorderPattern), .inputs = {from}, .outputs = {to}};
-    AG_LET(staged->reorder,
-           MakeKernel({.graph = graph, .group = reorder, .wide = wide_.get()}, ""));
+    AG_LET(staged->reorder, MakeKernel({.graph = graph,
+                                        .group = reorder,
+                                        .wide = graphs_.wide.get(),
+                                        .stores_bf16 = graphs_.stored != nullptr},
+                                       ""));
     AG_LET(staged->scratch, AlignedBuffer::Make(staged->reorder->scratch_bytes()));
     staged_.push_back(std::move(staged));
   }
@@ -196,7 +246,7 @@ Status CpuExecutable::PrepareStaged(const Graph& graph, const Plan& plan) {
 FloatPorts CpuExecutable::FloatPortsOf(const Graph& graph, const Plan& plan,
                                        const Group& group) const {
   FloatPorts floats;
-  if (wide_ == nullptr) return floats;
+  if (graphs_.wide == nullptr || graphs_.stored != nullptr) return floats;
   const auto is_float = [&](const Port& port) {
     return IsHalf(graph.type(port.edge).dtype) &&
            FindPlace(plan, port)->kind == Place::Kind::kArena;
@@ -208,21 +258,24 @@ FloatPorts CpuExecutable::FloatPortsOf(const Graph& graph, const Plan& plan,
   return floats;
 }
 
-Status CpuExecutable::PrepareStep(const BuildRequest& request, Constants* constants, Step* step) {
-  const Graph& graph = request.graph;
+Status CpuExecutable::PrepareStep(const BuildRequest& request, Constants* constants,
+                                  LaunchStep* step) {
   const Plan& plan = request.plan;
   const Group& group = plan.groups[step->group];
+  const bool is_stored = graphs_.stored != nullptr;
+  const Graph& graph = is_stored ? graphs_.stored->graph() : request.graph;
   const OmpThreads threads(step->cores);  // oneDNN plans for the current thread count.
-  const FloatPorts floats = FloatPortsOf(graph, plan, group);
+  const FloatPorts floats = FloatPortsOf(request.graph, plan, group);
   const GroupContext context{
       .graph = graph,
       .group = group,
       .cores = step->cores,
-      .constants = constants,
+      .constants = is_stored ? graphs_.stored->constants() : constants,
       .packed = packed_.get(),
-      .wide = wide_.get(),
+      .wide = graphs_.wide.get(),
       .floats = &floats,
-      .prefers_held_weights = request.prefers_held_weights && group.kernel.empty()};
+      .prefers_held_weights = request.prefers_held_weights && group.kernel.empty(),
+      .stores_bf16 = is_stored};
   AG_LET(step->kernel, MakeKernel(context, group.kernel));
   for (const Port& port : group.inputs) step->inputs.push_back(AddressOf(*FindPlace(plan, port)));
   if (IsCopy(group)) {
@@ -243,17 +296,17 @@ Status CpuExecutable::PrepareStep(const BuildRequest& request, Constants* consta
 // core each. Not on the team's threads: in a part of a team oneDNN plans for one thread.
 Status CpuExecutable::PrepareSteps(const BuildRequest& request, int cores) {
   const Plan& plan = request.plan;
-  std::vector<std::pair<size_t, Step*>> all;  // With their streams.
+  std::vector<std::pair<size_t, LaunchStep*>> all;  // With their streams.
   for (const Stream& stream : plan.streams) {
     auto state = std::make_unique<StreamState>();
     state->queue = dnnl::stream(Engine());
     for (const Launch& launch : stream.launches) {
       const int own = plan.groups[launch.group].cores;
-      Step step{.group = launch.group, .waits = launch.waits};
+      LaunchStep step{.group = launch.group, .waits = launch.waits};
       step.cores = own > 0 ? own : stream.cores > 0 ? stream.cores : cores;
       state->steps.push_back(std::move(step));
     }
-    for (Step& step : state->steps) all.emplace_back(streams_.size(), &step);
+    for (LaunchStep& step : state->steps) all.emplace_back(streams_.size(), &step);
     streams_.push_back(std::move(state));
   }
   Constants constants(request.graph, request.weights);
@@ -265,7 +318,7 @@ Status CpuExecutable::PrepareSteps(const BuildRequest& request, int cores) {
   std::atomic<size_t> next{0}, dropped_at{packed_->bytes()};
   const auto work = [&] {
     for (size_t i = next++; i < all.size(); i = next++) {
-      Step& step = *all[i].second;
+      LaunchStep& step = *all[i].second;
       statuses[i] = Guarded("build", [&] { return PrepareStep(request, &constants, &step); });
       const size_t packed_bytes = packed_->bytes();
       if (packed_bytes < dropped_at + kDropEveryBytes) continue;
@@ -279,7 +332,8 @@ Status CpuExecutable::PrepareSteps(const BuildRequest& request, int cores) {
   }
   for (const auto& state : streams_) {
     size_t scratch = 0;
-    for (const Step& step : state->steps) scratch = std::max(scratch, step.kernel->scratch_bytes());
+    for (const LaunchStep& step : state->steps)
+      scratch = std::max(scratch, step.kernel->scratch_bytes());
     AG_LET(state->scratch, AlignedBuffer::Make(scratch));
   }
   return OkStatus();
@@ -300,22 +354,24 @@ Status CpuExecutable::Prepare(const BuildRequest& request, const ExecutableOptio
   const Plan& plan = request.plan;
   types_.emplace(graph);
   const TeamScope team(options.cores);  // Weights are packed on all cores.
-  AG_LET(wide_, WideGraph::Of(graph, &request.weights));
-  arena_scale_ = wide_ == nullptr ? 1 : 2;
+  AG_LET(graphs_, FloatGraphs::Of(graph, &request.weights, plan.policy.precision));
+  arena_scale_ = graphs_.wide == nullptr || graphs_.stored != nullptr ? 1 : 2;
   const int64_t arena_bytes = plan.arena_bytes * arena_scale_;
   if (arena_bytes > options.memory_bytes_max) {
     return Err(StatusCode::kResourceExhausted, "cpu memory: asked for {} bytes, there are {}",
                arena_bytes, options.memory_bytes_max);
   }
   AG_LET(arena_, MemoryFor(static_cast<size_t>(arena_bytes), request.never_beside));
-  AG_TRY(PrepareStaged(graph, plan));
+  AG_TRY(PrepareNarrowed(graph));
+  times_conversions_ = plan.arena_bytes > 0;
+  AG_TRY(PrepareStaged(graphs_.stored != nullptr ? graphs_.stored->graph() : graph, plan));
   packed_ = options.packed;
   AG_TRY(PrepareSteps(request, options.cores));
   ListOutside();
   cores_ = options.cores;
   eviction_ = options.eviction;
   ended_ = std::vector<Gate>(plan.groups.size());
-  wide_.reset();  // The weights are the caller's, for the build alone.
+  graphs_ = {};  // The weights are the caller's, for the build alone.
   return PreparePhases(plan);
 }
 
@@ -335,7 +391,7 @@ Status CpuExecutable::PreparePhases(const Plan& plan) {
   for (const int wide : order.order()) {
     const size_t stream = order.StreamOf(wide);
     const auto& steps = streams_[stream]->steps;
-    const auto own = std::ranges::find(steps, wide, &Step::group);
+    const auto own = std::ranges::find(steps, wide, &LaunchStep::group);
     if (own->cores < 2) continue;
     if (order.Before(wide).Count() + after[wide] + 1 < order.order().size()) {
       return Err(StatusCode::kUnimplemented,
@@ -344,7 +400,9 @@ Status CpuExecutable::PreparePhases(const Plan& plan) {
     }
     end.clear();
     for (const auto& other : streams_) {
-      const auto is_before = [&](const Step& step) { return order.IsBefore(step.group, wide); };
+      const auto is_before = [&](const LaunchStep& step) {
+        return order.IsBefore(step.group, wide);
+      };
       end.push_back(std::ranges::count_if(other->steps, is_before));
     }
     AddPhase(&next, end);
@@ -375,7 +433,7 @@ void CpuExecutable::AddPhase(std::vector<size_t>* next, const std::vector<size_t
   }
   for (size_t s = 0; left > 0; s = (s + 1) % end.size()) {  // Ends: the plan has no circle.
     for (size_t& i = (*next)[s]; i < end[s]; ++i, --left) {
-      const Step& step = streams_[s]->steps[i];
+      const LaunchStep& step = streams_[s]->steps[i];
       if (!std::ranges::all_of(step.waits, [&](int group) { return done[group]; })) break;
       done[step.group] = true;
       phase.one_by_one.push_back(s);
@@ -399,7 +457,7 @@ std::byte* CpuExecutable::At(const Address& address, std::span<const Tensor> inp
 // memory.
 void CpuExecutable::ListOutside() {
   for (const auto& stream : streams_) {
-    for (Step& step : stream->steps) {
+    for (LaunchStep& step : stream->steps) {
       for (size_t i = 0; i < step.in.size(); ++i) {
         step.in[i] = step.inputs[i].fixed;
         if (step.in[i] == nullptr)
@@ -442,6 +500,7 @@ StatusOr<Nanos> CpuExecutable::RunAll(const TimeRequest& request) {
     AG_TRY(eviction_->Cool(), "cooling of the caches");
     for (const Tensor& input : inputs) Touch(input.bytes());
   }
+  if (!times_conversions_) ConvertNarrowed(/*is_output=*/false, inputs, outputs);
   AG_TRY(ConvertStaged(/*is_output=*/false, inputs, outputs));
   if (++epoch_ == 0) ++epoch_;
   trace_ = trace;
@@ -449,11 +508,31 @@ StatusOr<Nanos> CpuExecutable::RunAll(const TimeRequest& request) {
   for (const auto& stream : streams_) stream->status = OkStatus();
   if (caches == Caches::kEvicted) AG_TRY(eviction_->Run(), "eviction of the caches");
   begin_ = RealClock().Now();
+  if (times_conversions_) ConvertNarrowed(/*is_output=*/false, inputs, outputs);
   for (const Phase& phase : phases_) RunPhase(phase);
+  if (times_conversions_) ConvertNarrowed(/*is_output=*/true, inputs, outputs);
   const Nanos spent = RealClock().Now() - begin_;
   for (const auto& stream : streams_) AG_TRY(stream->status);
   AG_TRY(ConvertStaged(/*is_output=*/true, inputs, outputs));
+  if (!times_conversions_) ConvertNarrowed(/*is_output=*/true, inputs, outputs);
   return spent;
+}
+
+void CpuExecutable::ConvertNarrowed(bool is_output, std::span<const Tensor> inputs,
+                                    std::span<Tensor> outputs) {
+  for (const Narrowed& narrowed : narrowed_) {
+    if ((narrowed.kind == Place::Kind::kOutput) != is_output) continue;
+    auto* const own = narrowed.memory.As<uint16_t>();
+    ParallelFor(cores_, narrowed.elements, kLightGrain, [&](int64_t begin, int64_t end, int) {
+      if (is_output) {
+        float* const to = outputs[narrowed.index].Mutable<float>().data();
+        WidenHalf(DType::kBFloat16, own + begin, to + begin, end - begin);
+      } else {
+        const float* const from = inputs[narrowed.index].As<float>().data();
+        NarrowToHalf(DType::kBFloat16, from + begin, own + begin, end - begin);
+      }
+    });
+  }
 }
 
 Status CpuExecutable::ConvertStaged(bool is_output, std::span<const Tensor> inputs,
@@ -486,7 +565,7 @@ void CpuExecutable::RunSteps(size_t stream, Phase::Range range) {
   for (size_t i = range.begin; i < range.end; ++i) RunStep(stream, streams_[stream]->steps[i]);
 }
 
-void CpuExecutable::RunStep(size_t stream, const Step& step) {
+void CpuExecutable::RunStep(size_t stream, const LaunchStep& step) {
   StreamState& state = *streams_[stream];
   for (const int group : step.waits) ended_[group].Wait(epoch_);
   const Nanos begin = trace_ != nullptr ? RealClock().Now() : Nanos(0);

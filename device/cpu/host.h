@@ -18,6 +18,9 @@ std::string SpecText(int cores);
 // saturate in between.
 bool HasExactByteProducts();
 
+// Returns true where oneDNN multiplies bf16 by instructions for it: AVX512-BF16 or AMX-BF16.
+bool HasBf16Products();
+
 // Returns the environment, e.g. "cores=2;cpu=AMD EPYC;isa=avx512;onednn=2.6.3;policy=8".
 Environment EnvironmentOf(int cores);
 

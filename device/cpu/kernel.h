@@ -16,7 +16,7 @@ struct dnnl_stream;
 namespace ag::cpu {
 
 class PackedWeights;
-class WideGraph;
+class RetypedGraph;
 
 // The resources of a kernel while it runs. Belongs to one stream.
 struct RunContext {
@@ -52,12 +52,15 @@ struct GroupContext {
   int cores = 1;
   Constants* constants = nullptr;
   PackedWeights* packed = nullptr;     // Null: every kernel packs its own.
-  WideGraph* wide = nullptr;           // The graph in f32, where it has 16-bit floats.
+  RetypedGraph* wide = nullptr;        // The graph in f32, where it has 16-bit floats.
   const FloatPorts* floats = nullptr;  // Null: no port is one.
   // In a group of the wide graph: its outputs' types in the graph itself. A kernel may round what
   // it writes to them.
   std::span<const DType> rounding = {};
   bool prefers_held_weights = false;  // See HeldForms (onednn.h).
+  // The policy's precision is bf16: `graph` has it in the place of f32, and memory between groups
+  // holds it. Kernels may compute on bf16 with sums in f32.
+  bool stores_bf16 = false;
 
   const Node& node(size_t i) const { return graph.node(group.nodes[i]); }
   // Returns the position of `edge` among the group's input ports; -1: it is a constant or made
@@ -67,6 +70,12 @@ struct GroupContext {
   // inside.
   StatusOr<int> InputPort(size_t i, size_t index) const;
   bool IsInside(NodeId id) const;
+  // Whether kernels take values of the type as floats: f32, and bf16 under its precision.
+  bool IsComputed(DType dtype) const {
+    return dtype == DType::kFloat32 || (stores_bf16 && dtype == DType::kBFloat16);
+  }
+  // Returns the constants in f32 where IsComputed, unrounded; else as `graph` has them.
+  Constants* FloatConstants() const;
 };
 
 // A family of kernels, chosen by the group's first operator (its anchor). `names` returns the

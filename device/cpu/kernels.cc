@@ -81,11 +81,12 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   return Err(StatusCode::kUnimplemented, "cpu: no kernel for {}", info.name);
 }
 
-// A family and the kernels of it that can run the group, or the same group in f32.
+// A family and the kernels of it that can run the group: the first `own` of them the group itself,
+// the others the same group in f32.
 struct Choice {
   const Family* family = nullptr;
   std::vector<std::string> names;
-  bool is_wide = false;
+  size_t own = 0;
 };
 
 bool HasFloatPort(const GroupContext& context) {
@@ -95,8 +96,35 @@ bool HasFloatPort(const GroupContext& context) {
          std::ranges::any_of(context.floats->outputs, is_set);
 }
 
+// Under precision bf16: the family's kernels on bf16, then those in f32 that it has besides. The
+// reference kernels and those of operators in ONNX's own form compute in f32: what they do hangs on
+// the types that the model states.
+StatusOr<Choice> ChooseStored(const GroupContext& context) {
+  AG_LET(const Family* family, FamilyOf(context));
+  Choice choice{family};
+  if (family != &kKeptFamily) {
+    StatusOr<std::vector<std::string>> names = family->names(context);
+    if (names.ok()) choice.names = *std::move(names);
+    choice.own = choice.names.size();
+    if (!names.ok() && names.status().code() != StatusCode::kUnimplemented) return names.status();
+  }
+  const Widened widened(context);
+  StatusOr<std::vector<std::string>> wide = family->names(widened.context());
+  if (!wide.ok() && choice.own == 0) {
+    StatusOr<std::vector<std::string>> reference = kReferenceFamily.names(widened.context());
+    if (reference.ok()) return Choice{&kReferenceFamily, *std::move(reference)};
+    return wide.status();
+  }
+  if (!wide.ok()) return choice;
+  for (std::string& name : *wide) {
+    if (std::ranges::count(choice.names, name) == 0) choice.names.push_back(std::move(name));
+  }
+  return choice;
+}
+
 // `wanted`: a kernel that shall be among the names where there is one; "": any.
 StatusOr<Choice> Choose(const GroupContext& context, const std::string& wanted) {
+  if (context.stores_bf16) return ChooseStored(context);
   AG_LET(const Family* family, FamilyOf(context));
   StatusOr<std::vector<std::string>> names = family->names(context);
   const bool is_refused = names.status().code() == StatusCode::kUnimplemented;
@@ -110,15 +138,19 @@ StatusOr<Choice> Choose(const GroupContext& context, const std::string& wanted) 
     StatusOr<std::vector<std::string>> wide = family->names(widened.context());
     if (wide.ok()) std::erase(*wide, kReferenceName);
     if (wide.ok() && !wide->empty() && (is_refused || has_wanted(*wide))) {
-      return Choice{family, *std::move(wide), /*is_wide=*/true};
+      return Choice{family, *std::move(wide)};
     }
   }
   if (is_refused) {
     StatusOr<std::vector<std::string>> reference = kReferenceFamily.names(context);
-    if (reference.ok()) return Choice{&kReferenceFamily, *std::move(reference)};
+    if (reference.ok()) {
+      const size_t own = reference->size();
+      return Choice{&kReferenceFamily, *std::move(reference), own};
+    }
   }
   AG_TRY(names.status());
-  return Choice{family, *std::move(names)};
+  const size_t own = names->size();
+  return Choice{family, *std::move(names), own};
 }
 
 // A kernel for the first nodes, which writes `middle`, then an element-wise pass for the rest.
@@ -180,7 +212,9 @@ StatusOr<std::unique_ptr<Kernel>> MakeStaged(const GroupContext& context, const 
                              .cores = context.cores,
                              .constants = context.constants,
                              .packed = context.packed,
-                             .prefers_held_weights = context.prefers_held_weights};
+                             .wide = context.wide,
+                             .prefers_held_weights = context.prefers_held_weights,
+                             .stores_bf16 = context.stores_bf16};
     AG_LET(kernel, family.make(alone, name, &done));
   }
   const Port middle{{context.group.nodes[done - 1], 0}, head.outputs[0].layout};
@@ -229,6 +263,10 @@ bool GroupContext::IsInside(NodeId id) const {
   return std::binary_search(group.nodes.begin(), group.nodes.end(), id);
 }
 
+Constants* GroupContext::FloatConstants() const {
+  return stores_bf16 ? wide->constants() : constants;
+}
+
 StatusOr<std::vector<std::string>> KernelNames(const GroupContext& context) {
   AG_LET(Choice choice, Choose(context, ""));
   return std::move(choice.names);
@@ -236,11 +274,13 @@ StatusOr<std::vector<std::string>> KernelNames(const GroupContext& context) {
 
 StatusOr<std::unique_ptr<Kernel>> MakeKernel(const GroupContext& context, const std::string& name) {
   AG_LET(const Choice choice, Choose(context, name));
-  const auto& [family, names, is_wide] = choice;
-  if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+  const auto& [family, names, own] = choice;
+  const auto at = name.empty() ? names.begin() : std::ranges::find(names, name);
+  if (at == names.end()) {
     return Err(StatusCode::kInvalidArgument, "group {}: no kernel {}", context.group.pattern, name);
   }
-  const std::string& chosen = name.empty() ? names[0] : name;
+  const std::string& chosen = *at;
+  const bool is_wide = at - names.begin() >= static_cast<std::ptrdiff_t>(own);
   std::unique_ptr<Kernel> kernel;
   if (is_wide) {
     AG_LET(kernel, MakeWhole(Widened(context).context(), *family, chosen));

@@ -14,6 +14,7 @@ using Tag = dnnl::memory::format_tag;
 dnnl::memory::data_type TypeOf(DType dtype) {
   using Type = dnnl::memory::data_type;
   if (dtype == DType::kFloat32) return Type::f32;
+  if (dtype == DType::kBFloat16) return Type::bf16;
   if (dtype == DType::kInt32) return Type::s32;
   if (dtype == DType::kInt8) return Type::s8;
   AG_CHECK(dtype == DType::kUInt8 || dtype == DType::kBool);
@@ -50,9 +51,9 @@ std::string OneDnnVersion() {
 
 Dims ToDims(std::span<const int64_t> values) { return Dims(values.begin(), values.end()); }
 
-Desc PlainDesc(const Dims& dims) { return Plain(dims, dnnl::memory::data_type::f32); }
+Desc PlainDesc(const Dims& dims, DType dtype) { return Plain(dims, TypeOf(dtype)); }
 
-Desc AnyDesc(const Dims& dims) { return Desc(dims, dnnl::memory::data_type::f32, Tag::any); }
+Desc AnyDesc(const Dims& dims, DType dtype) { return Desc(dims, TypeOf(dtype), Tag::any); }
 
 Desc DescOf(const TensorType& type, Layout layout) {
   const Dims dims = ToDims(type.shape);
@@ -70,6 +71,13 @@ Desc DescOf(const TensorType& type, Layout layout) {
       break;
   }
   return {};
+}
+
+Desc GivenDesc(const GroupContext& context, Edge edge, const Desc& desc) {
+  Desc given = desc;
+  const bool is_constant = context.InputOf(edge) < 0;
+  if (is_constant && desc.data.data_type == dnnl_bf16) given.data.data_type = dnnl_f32;
+  return given;
 }
 
 dnnl::primitive_attr UserScratchpad() {
@@ -99,7 +107,7 @@ std::vector<Desc> HeldForms(const GroupContext& context, Edge edge, const Desc& 
       context.InputOf(edge) >= 0) {
     return {};
   }
-  const std::optional<Digest> name = context.constants->Name(edge);
+  const std::optional<Digest> name = context.FloatConstants()->Name(edge);
   if (!name.has_value()) return {};
   std::vector<Desc> held = context.packed->FormsOf(*name, given);
   std::erase_if(held, [&](const Desc& form) { return form.dims() != dims; });
@@ -150,11 +158,11 @@ StatusOr<AlignedBuffer> Pack(const void* values, const Desc& wanted, const Desc&
 Status Call::Constant(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
                       const Desc& given) {
   const auto pack = [&]() -> StatusOr<AlignedBuffer> {
-    AG_LET(const Tensor value, context.constants->Get(edge));
+    AG_LET(const Tensor value, context.FloatConstants()->Get(edge));
     return Pack(value.bytes().data(), wanted, given);
   };
   const std::optional<Digest> name =
-      context.packed == nullptr ? std::nullopt : context.constants->Name(edge);
+      context.packed == nullptr ? std::nullopt : context.FloatConstants()->Name(edge);
   std::shared_ptr<const AlignedBuffer> packed;
   if (name.has_value()) {
     AG_LET(packed, context.packed->Get(*name, wanted, given, pack));

@@ -20,10 +20,15 @@ std::string OneDnnVersion();
 using Desc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
 
-Desc DescOf(const TensorType& type, Layout layout);  // REQUIRES: dtype is f32, i32, i8 or u8.
-Desc PlainDesc(const Dims& dims);                    // f32, row-major.
-Desc AnyDesc(const Dims& dims);                      // f32; oneDNN chooses the layout.
+// REQUIRES: dtype is f32, bf16, i32, i8 or u8.
+Desc DescOf(const TensorType& type, Layout layout);
+Desc PlainDesc(const Dims& dims, DType dtype = DType::kFloat32);  // Row-major.
+Desc AnyDesc(const Dims& dims, DType dtype = DType::kFloat32);    // oneDNN chooses the layout.
 Dims ToDims(std::span<const int64_t> values);
+
+// Returns how the bytes of `edge` lie that `desc` describes, but for their type: f32 those of a
+// constant.
+Desc GivenDesc(const GroupContext& context, Edge edge, const Desc& desc);
 
 // Returns the attributes of every primitive here: the caller gives the scratch memory.
 dnnl::primitive_attr UserScratchpad();
@@ -60,8 +65,8 @@ inline bool IsSlow(const std::string& impl) { return impl.empty() || impl.starts
 // layout than the port has, constants are reordered once and ports by a reorder before or after.
 class Call {
  public:
-  // Bind the arguments and finish the call. A reorder that oneDNN does not have fails. Call them
-  // inside Guarded; Finish comes last.
+  // Bind the arguments and finish the call. Constants are GroupContext::FloatConstants. A reorder
+  // that oneDNN does not have fails. Call them inside Guarded; Finish comes last.
   Status Constant(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
                   const Desc& given);
   // Binds values of our own, which `given` describes. They are copied.

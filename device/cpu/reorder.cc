@@ -50,7 +50,7 @@ Status CheckReorder(const GroupContext& context) {
                group.outputs.size());
   }
   const TensorType& type = context.graph.type(group.inputs[0].edge);
-  if (type.dtype != DType::kFloat32 && type.dtype != DType::kInt32) {
+  if (!context.IsComputed(type.dtype) && type.dtype != DType::kInt32) {
     return Err(StatusCode::kUnimplemented, "reorder: {}", type.ToString());
   }
   for (const Layout layout : {group.inputs[0].layout, group.outputs[0].layout}) {

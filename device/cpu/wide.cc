@@ -13,23 +13,6 @@ TensorType WideType(TensorType type) {
   return type;
 }
 
-Tensor WideTensor(const Tensor& tensor) {
-  Tensor wide = Tensor::Zeros(WideType(tensor.type()));
-  WidenHalf(tensor.type().dtype, tensor.As<uint16_t>().data(), wide.Mutable<float>().data(),
-            tensor.type().NumElements());
-  return wide;
-}
-
-bool HasHalf(const Graph& graph) {
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const auto& outputs = graph.node(id).outputs;
-    if (std::ranges::any_of(outputs, [](const TensorType& t) { return IsHalf(t.dtype); })) {
-      return true;
-    }
-  }
-  return false;
-}
-
 // Returns true when the results are among the values that the operator reads, or zero, or their
 // negatives: 16-bit values again without rounding.
 bool SelectsValues(OpKind op) {
@@ -87,7 +70,7 @@ class ConvertingKernel : public Kernel {
       const bool is_float = !floats.outputs.empty() && floats.outputs[i];
       if (is_float != is_wide) {
         Add(is_wide ? Conversion::kNarrow : Conversion::kWiden, group.outputs[i], i, &outputs_);
-      } else if (is_wide && !is_exact) {
+      } else if (is_wide && !is_exact && !context.stores_bf16) {
         Add(Conversion::kRound, group.outputs[i], i, &outputs_);
       }
     }
@@ -147,87 +130,6 @@ class ConvertingKernel : public Kernel {
 
 }  // namespace
 
-// The constants of a wide graph under names of their own: one content may be f16 here and bf16
-// there.
-class WideGraph::Weights : public WeightSource {
- public:
-  explicit Weights(const WeightSource* inner) : inner_(inner) {}
-
-  // Returns the name of the widened constant; keeps what Get needs.
-  Digest Add(const Node& node) {
-    const Digest name = Sha256(fmt::format("{} widened, {}", DTypeName(node.outputs[0].dtype),
-                                           node.constant->digest.Hex()));
-    halves_.emplace(name, std::pair{node.constant->digest, node.outputs[0].dtype});
-    if (!node.constant->inline_bytes.empty()) {
-      const Tensor half = Tensor::FromBytes(node.outputs[0], node.constant->inline_bytes);
-      inline_.insert_or_assign(name, WideTensor(half));
-    }
-    return name;
-  }
-
-  StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override {
-    if (const auto found = inline_.find(digest); found != inline_.end()) return found->second;
-    const auto found = halves_.find(digest);
-    if (found == halves_.end()) return inner_->Get(digest, type);
-    AG_LET(const Tensor half, inner_->Get(found->second.first, {found->second.second, type.shape}));
-    return WideTensor(half);
-  }
-  bool names_content() const override { return inner_->names_content(); }
-
-  // Returns the bytes that a constant of the wide graph carries itself.
-  std::string_view InlineBytes(const Digest& name) const {
-    const auto found = inline_.find(name);
-    return found == inline_.end() ? std::string_view() : found->second.bytes();
-  }
-
- private:
-  const WeightSource* inner_;
-  std::map<Digest, std::pair<Digest, DType>> halves_;
-  std::map<Digest, Tensor> inline_;
-};
-
-StatusOr<std::unique_ptr<WideGraph>> WideGraph::Of(const Graph& graph,
-                                                   const WeightSource* weights) {
-  if (!HasHalf(graph)) return nullptr;
-  auto wide = std::make_unique<WideGraph>();
-  auto source = std::make_shared<Weights>(weights);
-  GraphBuilder builder;
-  std::vector<NodeId> made(static_cast<size_t>(graph.size()));
-  const auto edge_of = [&](Edge e) { return Edge{made[static_cast<size_t>(e.node)], e.output}; };
-  for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    const NodeId id = graph.inputs()[i];
-    made[id] = builder.Input(graph.input_name(i), WideType(graph.type({id, 0}))).node;
-  }
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node& node = graph.node(id);
-    if (node.op == OpKind::kInput) continue;
-    if (node.op == OpKind::kConstant && IsHalf(node.outputs[0].dtype)) {
-      const Digest name = source->Add(node);
-      made[id] = builder.Constant(WideType(node.outputs[0]), name, source->InlineBytes(name)).node;
-      continue;
-    }
-    std::vector<Edge> operands;
-    for (const Edge& e : node.inputs) operands.push_back(edge_of(e));
-    Node copy = node;
-    for (TensorType& type : copy.outputs) type = WideType(type);
-    if (node.op == OpKind::kCast) {
-      const auto to = static_cast<int64_t>(copy.outputs[0].dtype);
-      copy.attributes = std::make_shared<const Attributes>(Attributes{{"to", to}});
-    }
-    AG_LET(made[id], builder.AddCopy(copy, operands));
-  }
-  for (const GraphOutput& output : graph.outputs())
-    builder.Output(edge_of(output.edge), output.name);
-  std::vector<NodeId> place;
-  AG_LET(wide->graph_, builder.Build(&place));
-  for (NodeId id = 0; id < graph.size(); ++id) AG_CHECK(place[made[id]] == id);
-  if (weights != nullptr) {
-    wide->weights_ = source;
-    wide->constants_ = std::make_unique<Constants>(wide->graph_, *wide->weights_);
-  }
-  return wide;
-}
-
 bool CanWiden(const GroupContext& context) {
   if (context.wide == nullptr) return false;
   const auto is_half = [&](Edge e) { return IsHalf(context.graph.type(e).dtype); };
@@ -249,6 +151,7 @@ Widened::Widened(const GroupContext& context)
                .constants = context.wide->constants(),
                .packed = context.packed,
                .prefers_held_weights = context.prefers_held_weights} {
+  if (context.stores_bf16) return;
   for (const Port& port : context.group.outputs) {
     rounding_.push_back(context.graph.type(port.edge).dtype);
   }

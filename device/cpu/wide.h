@@ -5,31 +5,12 @@
 // none of it, and reference kernels know the types themselves.
 #pragma once
 
-#include <map>
 #include <memory>
 
 #include "device/cpu/kernel.h"
+#include "device/cpu/retyped_graph.h"
 
 namespace ag::cpu {
-
-// A graph with f32 in the place of f16 and bf16: the same node ids, so that a group of the one is a
-// group of the other. Its constants are widened when they are read. One thread at a time.
-class WideGraph {
- public:
-  // Returns null when no value of the graph is f16 or bf16. `weights`, null for questions that read
-  // none, must outlive the result.
-  static StatusOr<std::unique_ptr<WideGraph>> Of(const Graph& graph, const WeightSource* weights);
-
-  const Graph& graph() const { return graph_; }
-  Constants* constants() { return weights_ == nullptr ? nullptr : constants_.get(); }
-
- private:
-  class Weights;
-
-  Graph graph_;
-  std::shared_ptr<const WeightSource> weights_;
-  std::unique_ptr<Constants> constants_;
-};
 
 // Whether the group has a 16-bit value and a wide graph is there.
 bool CanWiden(const GroupContext& context);
@@ -37,7 +18,7 @@ bool CanWiden(const GroupContext& context);
 // The same group of the wide graph, with the types to which it rounds.
 class Widened {
  public:
-  explicit Widened(const GroupContext& context);  // REQUIRES: CanWiden(context).
+  explicit Widened(const GroupContext& context);  // REQUIRES: a wide graph is there.
   Widened(const Widened&) = delete;
   Widened& operator=(const Widened&) = delete;
 
