@@ -143,8 +143,7 @@ StatusOr<std::vector<std::string>> ConvolutionNames(const GroupContext& context)
       const bool first = impl.starts_with("gemm");
       names.insert(first ? names.begin() : names.end(), "repacked");
     }
-    const bool is_f32 = p.dtype == DType::kFloat32;
-    if (!is_f32) {  // Other kernels compute in f32 what oneDNN has no instructions for.
+    if (p.dtype != DType::kFloat32) {  // What oneDNN's bf16 is slow at runs in f32.
       if (repacked.ok() && IsSlow(repacked->impl)) std::erase(names, "repacked");
       return OkStatus();
     }
@@ -154,16 +153,13 @@ StatusOr<std::vector<std::string>> ConvolutionNames(const GroupContext& context)
     return OkStatus();
   });
   AG_TRY(status);
-  if (context.node(0).outputs[0].dtype != DType::kFloat32) {
-    if (names.empty()) return Err(StatusCode::kUnimplemented, "conv: oneDNN has no kernel in bf16");
-    return names;
-  }
   if (CheckWinograd(context, kSmallWinogradName).ok()) names.emplace_back(kSmallWinogradName);
   if (CheckWinograd(context, kWinogradName).ok()) {
     // With AVX-512 it took 0.46 to 0.89 of the time of oneDNN's own on all 51 convolutions of
     // SqueezeNet, ResNet-50 and Inception-v3 that have both, and its weights have one form whatever
     // the sizes.
-    const bool packs = PacksHeldWeights(context, kWinogradName);
+    const bool packs =
+        PacksHeldWeights(context, kWinogradName) || context.stores_bf16;  // Or is not measured.
     names.insert(packs ? names.end() : names.begin(), std::string(kWinogradName));
   }
   if (names.empty()) return Err(StatusCode::kUnimplemented, "conv: oneDNN has no kernel for it");

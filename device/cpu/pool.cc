@@ -55,7 +55,7 @@ PoolProblem PoolProblemOf(const GroupContext& context) {
 Status CheckPool(const GroupContext& context) {
   const Node& node = context.node(0);
   const TensorType& type = node.outputs[0];
-  if (type.dtype != DType::kFloat32 || type.shape.size() > kAxesMax + 2) {
+  if (!context.IsComputed(type.dtype) || type.shape.size() > kAxesMax + 2) {
     return Err(StatusCode::kUnimplemented, "{}: {} is neither f32 nor of rank {} at most",
                Info(node.op).name, type.ToString(), kAxesMax + 2);
   }
@@ -195,7 +195,8 @@ StatusOr<std::vector<std::string>> PoolNames(const GroupContext& context) {
     if (!impl.starts_with("ref")) names.push_back("onednn");
     return OkStatus();
   }));
-  names.push_back("loops");
+  if (context.node(0).outputs[0].dtype == DType::kFloat32) names.push_back("loops");
+  if (names.empty()) return Err(StatusCode::kUnimplemented, "pool: oneDNN has no kernel in bf16");
   return names;
 }
 

@@ -28,15 +28,16 @@ constexpr int64_t kStepPadding = 16;
 struct WinogradProblem {
   WinogradTile tile;
   WinogradImage in, out;
+  bool is_bf16 = false;  // What the images hold; else f32.
   int64_t images = 0;
   int64_t channels = 0, results = 0;  // Without padding.
   int64_t pad_y = 0, pad_x = 0;
   int64_t rows = 0, columns = 0;  // Of tiles in an image.
 
   int64_t tiles() const { return images * rows * columns; }
-  // Floats of an image in memory.
-  static int64_t Floats(const WinogradImage& image) {
-    return image.channels * image.height * image.width;
+  // Of an image in memory.
+  int64_t Bytes(const WinogradImage& image) const {
+    return image.channels * image.height * image.width * (is_bf16 ? 2 : 4);
   }
 };
 
@@ -58,6 +59,7 @@ WinogradProblem WinogradProblemOf(const GroupContext& context, const WinogradTil
   WinogradProblem p{.tile = tile};
   p.in = ImageOf(x, context.group.inputs[context.InputOf(node.inputs[0])].layout);
   p.out = ImageOf(y, context.group.outputs[0].layout);
+  p.is_bf16 = node.outputs[0].dtype == DType::kBFloat16;
   p.images = x[0];
   p.channels = x[1];
   p.results = y[1];
@@ -78,7 +80,7 @@ const WinogradLoops* LoopsFor(const WinogradProblem& p) {
   for (const std::string_view set : {"avx512", "avx2", "sse41"}) {
     if (set == "avx512" && isa != "avx512") continue;
     if (set == "avx2" && isa == "sse41") continue;
-    const WinogradLoops& loops = WinogradLoopsFor(set, p.tile.outputs);
+    const WinogradLoops& loops = WinogradLoopsFor(set, p.tile.outputs, p.is_bf16);
     if (fit(loops)) return &loops;
   }
   return nullptr;
@@ -177,10 +179,11 @@ class WinogradTiles : public Kernel {
   Status Pack(const GroupContext& context);
   void PackPoint(const float* w, int64_t result, int64_t channel, float* to) const;
   StatusOr<AlignedBuffer> PackWeights(const Tensor& weights) const;
-  void TransformInputs(const float* x, const Area& area, const Tiles& tiles, int64_t first) const;
+  void TransformInputs(const std::byte* x, const Area& area, const Tiles& tiles,
+                       int64_t first) const;
   void Multiply(const Area& area, int64_t count, int64_t begin, int64_t end) const;
   void TransformOutputs(const Area& area, const Tiles& tiles, int64_t first,
-                        const WinogradTail& tail, float* y) const;
+                        const WinogradTail& tail, std::byte* y) const;
 
   WinogradProblem p_;
   const WinogradLoops* loops_ = nullptr;
@@ -252,11 +255,11 @@ StatusOr<AlignedBuffer> WinogradTiles::PackWeights(const Tensor& weights) const 
 Status WinogradTiles::Pack(const GroupContext& context) {
   const Node& node = context.node(0);
   const auto pack = [&]() -> StatusOr<AlignedBuffer> {
-    AG_LET(const Tensor weights, context.constants->Get(node.inputs[1]));
+    AG_LET(const Tensor weights, context.FloatConstants()->Get(node.inputs[1]));
     return PackWeights(weights);
   };
   const std::optional<Digest> name =
-      context.packed == nullptr ? std::nullopt : context.constants->Name(node.inputs[1]);
+      context.packed == nullptr ? std::nullopt : context.FloatConstants()->Name(node.inputs[1]);
   if (name.has_value()) {
     AG_LET(weights_, context.packed->Get(*name, FormOf(p_, *loops_), GivenForm(p_), pack));
   } else {
@@ -264,17 +267,17 @@ Status WinogradTiles::Pack(const GroupContext& context) {
     weights_ = std::make_shared<const AlignedBuffer>(std::move(own));
   }
   AG_LET(bias_, AlignedBuffer::Make(static_cast<size_t>(p_.out.channels) * sizeof(float)));
-  AG_LET(const Tensor bias, context.constants->Get(node.inputs[2]));
+  AG_LET(const Tensor bias, context.FloatConstants()->Get(node.inputs[2]));
   std::ranges::copy(bias.As<float>(), bias_.As<float>());
   return OkStatus();
 }
 
-void WinogradTiles::TransformInputs(const float* x, const Area& area, const Tiles& tiles,
+void WinogradTiles::TransformInputs(const std::byte* x, const Area& area, const Tiles& tiles,
                                     int64_t first) const {
   const int64_t of_image = p_.rows * p_.columns;
   for (int64_t t = tiles.begin; t < tiles.end; ++t) {
     const int64_t row = t % of_image / p_.columns, column = t % p_.columns;
-    const float* image = x + t / of_image * WinogradProblem::Floats(p_.in);
+    const std::byte* image = x + t / of_image * p_.Bytes(p_.in);
     loops_->input(p_.in, image, row * p_.tile.outputs - p_.pad_y,
                   column * p_.tile.outputs - p_.pad_x, area.in + (t - first) * p_.in.channels,
                   InStep());
@@ -294,23 +297,25 @@ void WinogradTiles::Multiply(const Area& area, int64_t count, int64_t begin, int
 }
 
 void WinogradTiles::TransformOutputs(const Area& area, const Tiles& tiles, int64_t first,
-                                     const WinogradTail& tail, float* y) const {
+                                     const WinogradTail& tail, std::byte* y) const {
   const int64_t of_image = p_.rows * p_.columns;
   for (int64_t t = tiles.begin; t < tiles.end; ++t) {
     const int64_t row = t % of_image / p_.columns, column = t % p_.columns;
-    const int64_t image = t / of_image * WinogradProblem::Floats(p_.out);
+    const int64_t image = t / of_image * p_.Bytes(p_.out);
     WinogradTail of_image_tail = tail;
-    if (tail.residual != nullptr) of_image_tail.residual += image;
+    if (tail.residual != nullptr) {
+      of_image_tail.residual = static_cast<const std::byte*>(tail.residual) + image;
+    }
     loops_->output(p_.out, area.out + (t - first) * p_.out.channels, OutStep(), of_image_tail,
                    row * p_.tile.outputs, column * p_.tile.outputs, y + image);
   }
 }
 
 Status WinogradTiles::Run(const RunContext& context, Inputs inputs, Outputs outputs) {
-  const auto* x = static_cast<const float*>(inputs[x_]);
-  auto* y = static_cast<float*>(outputs[0]);
+  const auto* x = static_cast<const std::byte*>(inputs[x_]);
+  auto* y = static_cast<std::byte*>(outputs[0]);
   WinogradTail tail{.bias = bias_.As<float>(), .low = fused_.low, .high = fused_.high};
-  if (fused_.residual >= 0) tail.residual = static_cast<const float*>(inputs[fused_.residual]);
+  if (fused_.residual >= 0) tail.residual = inputs[fused_.residual];
   const int64_t tiles = p_.tiles(), units = Points() * Panels();
   if (by_chunks_) {
     ParallelFor(cores_, chunks_, 1, [&](int64_t begin, int64_t end, int worker) {

@@ -6,11 +6,6 @@
 namespace ag::cpu {
 namespace {
 
-template <class Loose, class Vector>
-AG_INLINE void LoadLoose(const float* from, Vector* to) {
-  *to = *reinterpret_cast<const Loose*>(from);
-}
-
 // One column of the transform of inputs: to = B^T from.
 template <class V>
 AG_INLINE void InputColumn(const V (&d)[6], V (&to)[6]) {
@@ -49,13 +44,13 @@ AG_INLINE void OutputColumn(const V (&m)[4], V (&to)[2]) {
   to[1] = m[1] - m[2] - m[3];
 }
 
-template <int64_t lanes, int kIn>
-AG_INLINE void InputOf(const WinogradImage& image, const float* from, int64_t y, int64_t x,
-                       float* to, int64_t step) {
+template <int64_t lanes, int kIn, class T>
+AG_INLINE void InputOf(const WinogradImage& image, const T* from, int64_t y, int64_t x, float* to,
+                       int64_t step) {
   using V = typename Lanes<lanes>::Vector;
   using U = typename Lanes<lanes>::Loose;
   const bool inside = y >= 0 && x >= 0 && y + kIn <= image.height && x + kIn <= image.width;
-  const float* pixels[kIn][kIn];  // Null: outside.
+  const T* pixels[kIn][kIn];  // Null: outside.
   for (int64_t i = 0; i < kIn; ++i) {
     for (int64_t j = 0; j < kIn; ++j) {
       const bool in = y + i >= 0 && y + i < image.height && x + j >= 0 && x + j < image.width;
@@ -71,7 +66,7 @@ AG_INLINE void InputOf(const WinogradImage& image, const float* from, int64_t y,
 #pragma GCC unroll 6
       for (int i = 0; i < kIn; ++i) {
         if (inside || pixels[i][j] != nullptr) {
-          LoadLoose<U>(pixels[i][j] + channel, &d[i]);
+          LoadLanes<lanes>(pixels[i][j] + channel, &d[i]);
         } else {
           d[i] = V{};
         }
@@ -141,11 +136,10 @@ AG_INLINE void ProductsOf(const float* in, int64_t in_step, const float* panel, 
   }
 }
 
-template <int64_t lanes, int kIn>
+template <int64_t lanes, int kIn, class T>
 AG_INLINE void OutputOf(const WinogradImage& image, const float* from, int64_t step,
-                        const WinogradTail& tail, int64_t y, int64_t x, float* to) {
+                        const WinogradTail& tail, int64_t y, int64_t x, T* to) {
   using V = typename Lanes<lanes>::Vector;
-  using U = typename Lanes<lanes>::Loose;
   constexpr int kOut = kIn - 2;
   const int64_t height = image.height - y, width = image.width - x;  // Of what is inside.
   for (int64_t c = 0; c < image.channels; c += lanes) {
@@ -154,13 +148,13 @@ AG_INLINE void OutputOf(const WinogradImage& image, const float* from, int64_t s
     for (int j = 0; j < kIn; ++j) {
       V m[kIn], column[kOut];
 #pragma GCC unroll 6
-      for (int i = 0; i < kIn; ++i) LoadLoose<U>(from + (i * kIn + j) * step + c, &m[i]);
+      for (int i = 0; i < kIn; ++i) LoadLanes<lanes>(from + (i * kIn + j) * step + c, &m[i]);
       OutputColumn(m, column);
 #pragma GCC unroll 4
       for (int i = 0; i < kOut; ++i) half[i][j] = column[i];
     }
     V bias;
-    LoadLoose<U>(tail.bias + c, &bias);
+    LoadLanes<lanes>(tail.bias + c, &bias);
     const V low = V{} + tail.low, high = V{} + tail.high;
     const int64_t first = (y * image.width + x) * image.pixel + image.Channel(c);
 #pragma GCC unroll 4
@@ -174,12 +168,12 @@ AG_INLINE void OutputOf(const WinogradImage& image, const float* from, int64_t s
         V value = row[j] + bias;
         if (tail.residual != nullptr) {
           V residual;
-          LoadLoose<U>(tail.residual + at, &residual);
+          LoadLanes<lanes>(static_cast<const T*>(tail.residual) + at, &residual);
           value += residual;
         }
         value = value < low ? low : value;
         value = value > high ? high : value;
-        *reinterpret_cast<U*>(to + at) = value;
+        StoreLanes<lanes>(value, to + at);
       }
     }
   }
@@ -191,22 +185,24 @@ AG_INLINE void OutputOf(const WinogradImage& image, const float* from, int64_t s
     ProductsOf<lanes, rows, vectors>(in, in_step, panel, k, panel_vectors, count, out, out_step); \
   }
 
-#define AG_WINOGRAD_TILE(name, inputs, isa, lanes, rows, vectors, mark)                      \
-  mark void Input##name(const WinogradImage& image, const float* from, int64_t y, int64_t x, \
-                        float* to, int64_t step) {                                           \
-    InputOf<lanes, inputs>(image, from, y, x, to, step);                                     \
-  }                                                                                          \
-  mark void Output##name(const WinogradImage& image, const float* from, int64_t step,        \
-                         const WinogradTail& tail, int64_t y, int64_t x, float* to) {        \
-    OutputOf<lanes, inputs>(image, from, step, tail, y, x, to);                              \
-  }                                                                                          \
-  constexpr WinogradLoops k##name{{inputs - 2}, lanes,         rows,        vectors,         \
+#define AG_WINOGRAD_TILE(name, T, inputs, isa, lanes, rows, vectors, mark)                  \
+  mark void Input##name(const WinogradImage& image, const void* from, int64_t y, int64_t x, \
+                        float* to, int64_t step) {                                          \
+    InputOf<lanes, inputs>(image, static_cast<const T*>(from), y, x, to, step);             \
+  }                                                                                         \
+  mark void Output##name(const WinogradImage& image, const float* from, int64_t step,       \
+                         const WinogradTail& tail, int64_t y, int64_t x, void* to) {        \
+    OutputOf<lanes, inputs>(image, from, step, tail, y, x, static_cast<T*>(to));            \
+  }                                                                                         \
+  constexpr WinogradLoops k##name{{inputs - 2}, lanes,         rows,        vectors,        \
                                   Input##name,  Products##isa, Output##name};
 
-#define AG_WINOGRAD_LOOPS(isa, lanes, rows, vectors, mark)         \
-  AG_WINOGRAD_PRODUCTS(isa, lanes, rows, vectors, mark)            \
-  AG_WINOGRAD_TILE(Tiles##isa, 6, isa, lanes, rows, vectors, mark) \
-  AG_WINOGRAD_TILE(SmallTiles##isa, 4, isa, lanes, rows, vectors, mark)
+#define AG_WINOGRAD_LOOPS(isa, lanes, rows, vectors, mark)                       \
+  AG_WINOGRAD_PRODUCTS(isa, lanes, rows, vectors, mark)                          \
+  AG_WINOGRAD_TILE(Tiles##isa, float, 6, isa, lanes, rows, vectors, mark)        \
+  AG_WINOGRAD_TILE(SmallTiles##isa, float, 4, isa, lanes, rows, vectors, mark)   \
+  AG_WINOGRAD_TILE(Bf16Tiles##isa, uint16_t, 6, isa, lanes, rows, vectors, mark) \
+  AG_WINOGRAD_TILE(Bf16SmallTiles##isa, uint16_t, 4, isa, lanes, rows, vectors, mark)
 
 AG_WINOGRAD_LOOPS(Avx512, 16, 8, 2, AG_AVX512)
 AG_WINOGRAD_LOOPS(Avx2, 8, 6, 2, AG_AVX2)
@@ -214,11 +210,17 @@ AG_WINOGRAD_LOOPS(Sse, 4, 4, 2, )
 
 }  // namespace
 
-const WinogradLoops& WinogradLoopsFor(std::string_view isa, int64_t outputs) {
-  if (outputs == 2) {
-    return ForInstructionSet(isa, kSmallTilesAvx512, kSmallTilesAvx2, kSmallTilesSse);
+const WinogradLoops& WinogradLoopsFor(std::string_view isa, int64_t outputs, bool is_bf16) {
+  const auto of = [&](const WinogradLoops& avx512, const WinogradLoops& avx2,
+                      const WinogradLoops& any) -> const WinogradLoops& {
+    return ForInstructionSet(isa, avx512, avx2, any);
+  };
+  if (is_bf16) {
+    if (outputs == 2) return of(kBf16SmallTilesAvx512, kBf16SmallTilesAvx2, kBf16SmallTilesSse);
+    return of(kBf16TilesAvx512, kBf16TilesAvx2, kBf16TilesSse);
   }
-  return ForInstructionSet(isa, kTilesAvx512, kTilesAvx2, kTilesSse);
+  if (outputs == 2) return of(kSmallTilesAvx512, kSmallTilesAvx2, kSmallTilesSse);
+  return of(kTilesAvx512, kTilesAvx2, kTilesSse);
 }
 
 void TransformWinogradFilter(const WinogradTile& tile, const float* w, double* to) {

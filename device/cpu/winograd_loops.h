@@ -18,7 +18,7 @@ struct WinogradTile {
 };
 inline constexpr int64_t kWinogradPointsMax = 36;
 
-// Where the pixels of an image lie. Offsets and sizes are in floats.
+// Where the pixels of an image lie, which are f32 or bf16. Offsets and sizes are in elements.
 struct WinogradImage {
   int64_t height = 0, width = 0;
   int64_t channels = 0;  // In memory, with padding: a multiple of the loops' lanes.
@@ -31,9 +31,9 @@ struct WinogradImage {
 
 // What is done to the sums before they are stored.
 struct WinogradTail {
-  const float* bias = nullptr;      // One number for each channel in memory.
-  const float* residual = nullptr;  // Lies as the output does; null: none.
-  float low = 0, high = 0;          // Bounds of the result. NaN stays NaN.
+  const float* bias = nullptr;     // One number for each channel in memory.
+  const void* residual = nullptr;  // Lies as the output does, of its type; null: none.
+  float low = 0, high = 0;         // Bounds of the result. NaN stays NaN.
 };
 
 struct WinogradLoops {
@@ -43,7 +43,7 @@ struct WinogradLoops {
   int64_t vectors = 1;  // Vectors of a panel of weights; the last panel may have fewer.
   // to[point * step + channel] = the transform of the inputs from (y, x) on; what is outside the
   // image is zero.
-  void (*input)(const WinogradImage& image, const float* from, int64_t y, int64_t x, float* to,
+  void (*input)(const WinogradImage& image, const void* from, int64_t y, int64_t x, float* to,
                 int64_t step) = nullptr;
   // out[row * out_step + i] = sum over k of in[row * in_step + k] * panel[k * width + i], with
   // width = panel_vectors * lanes, for `count` rows. REQUIRES: panel_vectors in [1, vectors].
@@ -52,11 +52,12 @@ struct WinogradLoops {
   // Transforms from[point * step + channel] back and stores the outputs from (y, x) on that are
   // inside the image.
   void (*output)(const WinogradImage& image, const float* from, int64_t step,
-                 const WinogradTail& tail, int64_t y, int64_t x, float* to) = nullptr;
+                 const WinogradTail& tail, int64_t y, int64_t x, void* to) = nullptr;
 };
 
-// Returns the loops for an instruction set of InstructionSet() and tiles of 4x4 or 2x2 outputs.
-const WinogradLoops& WinogradLoopsFor(std::string_view isa, int64_t outputs);
+// Returns the loops for an instruction set of InstructionSet(), tiles of 4x4 or 2x2 outputs, and
+// images of f32 or bf16. They compute in f32.
+const WinogradLoops& WinogradLoopsFor(std::string_view isa, int64_t outputs, bool is_bf16);
 
 // Writes the transform of a filter of 3x3 taps, w[9], to to[tile.points()].
 void TransformWinogradFilter(const WinogradTile& tile, const float* w, double* to);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/cpu/half_loops.h"
 #include "device/cpu/loops_testing.h"
 
 namespace ag::cpu {
@@ -45,7 +46,7 @@ std::vector<std::pair<std::string, int64_t>> Cases() {
 // A depthwise convolution by the transforms alone.
 TEST(WinogradLoops, TransformsThereAndBackAreAConvolution) {
   for (const auto& [isa, outputs] : Cases()) {
-    const WinogradLoops& loops = WinogradLoopsFor(isa, outputs);
+    const WinogradLoops& loops = WinogradLoopsFor(isa, outputs, /*is_bf16=*/false);
     const int64_t all = loops.tile.points();
     const int64_t channels = 2 * loops.lanes, step = channels + 4;
     const WinogradImage in = ImageOf(7, 9, channels), out = ImageOf(7, 9, channels);
@@ -73,9 +74,38 @@ TEST(WinogradLoops, TransformsThereAndBackAreAConvolution) {
   }
 }
 
+// What loops on f32 give of the same numbers, rounded; NaN and infinities too.
+TEST(WinogradLoops, ReadAndWriteBf16) {
+  for (const auto& [isa, outputs] : Cases()) {
+    const WinogradLoops& loops = WinogradLoopsFor(isa, outputs, /*is_bf16=*/true);
+    const WinogradLoops& floats = WinogradLoopsFor(isa, outputs, /*is_bf16=*/false);
+    const int64_t n = 7 * 9 * loops.lanes, step = loops.lanes;
+    const WinogradImage image = ImageOf(7, 9, loops.lanes);
+    const Waves x(n, 1), bias(loops.lanes, 3);
+    x.data()[5] = std::numeric_limits<float>::quiet_NaN();
+    x.data()[loops.lanes + 6] = kInfinity;
+    std::vector<uint16_t> narrow(n), y(n), expected(n);
+    NarrowToHalf(DType::kBFloat16, x.data(), narrow.data(), n);
+    WidenHalf(DType::kBFloat16, narrow.data(), x.data(), n);
+    std::vector<float> points(loops.tile.points() * step), wide(n);
+    for (int64_t top = 0; top < 7; top += outputs) {
+      for (int64_t left = 0; left < 9; left += outputs) {
+        floats.input(image, x.data(), top - 1, left - 1, points.data(), step);
+        floats.output(image, points.data(), step, {bias.data(), x.data(), -1, 2}, top, left,
+                      wide.data());
+        loops.input(image, narrow.data(), top - 1, left - 1, points.data(), step);
+        loops.output(image, points.data(), step, {bias.data(), narrow.data(), -1, 2}, top, left,
+                     y.data());
+      }
+    }
+    NarrowToHalf(DType::kBFloat16, wide.data(), expected.data(), n);
+    EXPECT_EQ(y, expected) << isa << " " << outputs;
+  }
+}
+
 TEST(WinogradLoops, ProductsAddUp) {
   for (const auto& [isa, outputs] : Cases()) {
-    const WinogradLoops& loops = WinogradLoopsFor(isa, outputs);
+    const WinogradLoops& loops = WinogradLoopsFor(isa, outputs, /*is_bf16=*/false);
     for (int64_t vectors = 1; vectors <= loops.vectors; ++vectors) {
       const int64_t width = vectors * loops.lanes, k = 7;
       for (int64_t count = 1; count <= 2 * loops.rows + 1; ++count) {
@@ -97,7 +127,7 @@ TEST(WinogradLoops, ProductsAddUp) {
 
 TEST(WinogradLoops, NaNStaysNaNWithinBounds) {
   for (const auto& [isa, outputs] : Cases()) {
-    const WinogradLoops& loops = WinogradLoopsFor(isa, outputs);
+    const WinogradLoops& loops = WinogradLoopsFor(isa, outputs, /*is_bf16=*/false);
     const WinogradImage image = ImageOf(1, 1, loops.lanes);
     std::vector<float> points(loops.tile.points() * loops.lanes), y(loops.lanes);
     std::vector<float> bias(loops.lanes, std::numeric_limits<float>::quiet_NaN());
