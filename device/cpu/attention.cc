@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "device/cpu/attention_loops.h"
+#include "device/cpu/half_loops.h"
 #include "device/cpu/host.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
@@ -29,6 +30,7 @@ struct Operand {
   Tensor held;  // The constant, where port is -1.
   Shape shape;
   Ints strides;
+  int64_t elements = 0;  // In memory.
 
   // Repeats the tensor along axes in front and axes of size 1, so that it has `wanted`.
   bool Broadcast(const Shape& wanted) {
@@ -44,9 +46,10 @@ struct Operand {
     return true;
   }
 
-  const float* Data(Inputs inputs) const {
-    return port >= 0 ? static_cast<const float*>(inputs[port])
-                     : reinterpret_cast<const float*>(held.bytes().data());
+  template <class T>
+  const T* Data(Inputs inputs) const {
+    return port >= 0 ? static_cast<const T*>(inputs[port])
+                     : reinterpret_cast<const T*>(held.bytes().data());
   }
   // Where the last two axes of one batch item begin. `item` counts the rest in row-major order.
   int64_t OffsetOf(int64_t item) const {
@@ -57,7 +60,8 @@ struct Operand {
     }
     return offset;
   }
-  StridedMatrix<const float> Matrix(const float* data, int64_t item) const {
+  template <class T>
+  StridedMatrix<const T> Matrix(const T* data, int64_t item) const {
     const size_t rank = shape.size();
     return {data + OffsetOf(item), strides[rank - 2], strides[rank - 1]};
   }
@@ -70,6 +74,7 @@ struct Step {
 
 // softmax(steps(q . k * scale)) . v, with k as [..., depth, keys].
 struct Form {
+  DType dtype = DType::kFloat32;
   Operand q, k, v, out;  // `out` with the result's axes before its transposes.
   std::vector<Step> steps;
   float scale = 1;
@@ -103,12 +108,15 @@ class Reader {
   }
 
  private:
-  Status CheckTypes() const {
+  // All values are f32, or all are bf16 where kernels take it.
+  Status CheckTypes() {
+    form_.dtype = graph_.type(context_.group.outputs[0].edge).dtype;
+    if (!context_.IsComputed(form_.dtype)) return Refuse("not f32");
     for (const NodeId id : context_.group.nodes) {
-      if (graph_.node(id).outputs[0].dtype != DType::kFloat32) return Refuse("not f32");
+      if (graph_.node(id).outputs[0].dtype != form_.dtype) return Refuse("not f32");
     }
     for (const Port& port : context_.group.inputs) {
-      if (graph_.type(port.edge).dtype != DType::kFloat32) return Refuse("not f32");
+      if (graph_.type(port.edge).dtype != form_.dtype) return Refuse("not f32");
     }
     if (!ArePlain(context_.group) || context_.group.outputs.size() != 1) {
       return Refuse("not one result in plain layout");
@@ -209,6 +217,7 @@ class Reader {
     operand.edge = edge;
     operand.port = context_.InputOf(edge);
     operand.shape = graph_.type(edge).shape;
+    operand.elements = graph_.type(edge).NumElements();
     operand.strides = DenseStrides(operand.shape);
     for (auto perm = perms.rbegin(); perm != perms.rend(); ++perm) {
       const Shape shape = operand.shape;
@@ -219,7 +228,7 @@ class Reader {
       }
     }
     if (operand.port < 0 && context_.constants != nullptr) {
-      AG_LET(operand.held, context_.constants->Get(edge));
+      AG_LET(operand.held, context_.FloatConstants()->Get(edge));
       if (operand.held.type().dtype != DType::kFloat32) return Refuse("a constant that is not f32");
     }
     return operand;
@@ -244,28 +253,37 @@ void FoldScale(Form* form) {
   }
 }
 
+// With elements of type T: float, or uint16_t that holds bf16.
+template <class T>
 class Attention : public Kernel {
  public:
-  Attention(Form form, const AttentionLoops& loops, int64_t block, int cores)
+  Attention(Form form, const AttentionLoops<T>& loops, int64_t block, int cores)
       : form_(std::move(form)),
         loops_(loops),
         block_(std::min(block, form_.keys)),
         cores_(cores),
-        steps_(static_cast<size_t>(cores) * form_.steps.size()) {}
+        steps_(static_cast<size_t>(cores) * form_.steps.size()) {
+    for (const Step& step : form_.steps) {
+      const bool is_widened = sizeof(T) < sizeof(float) && step.operand.port >= 0;
+      operand_floats_.push_back(is_widened ? step.operand.elements : 0);
+      widened_bytes_ += AlignUp(operand_floats_.back() * sizeof(float));
+    }
+  }
 
-  size_t scratch_bytes() const override { return cores_ * ScratchOfWorker(); }
+  size_t scratch_bytes() const override { return widened_bytes_ + cores_ * ScratchOfWorker(); }
 
   // Each query tile has about as many vectors as the others.
   Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
     const int64_t vectors = (form_.queries + loops_.lanes - 1) / loops_.lanes;
     const int64_t tiles = (vectors + loops_.vectors - 1) / loops_.vectors;
+    WidenOperands(context.scratch, inputs);
     ParallelFor(cores_, form_.items * tiles, 1, [&](int64_t begin, int64_t end, int worker) {
-      auto* scratch = reinterpret_cast<float*>(context.scratch + worker * ScratchOfWorker());
       for (int64_t i = begin; i < end; ++i) {
         const int64_t t = i % tiles;
         const int64_t first = vectors * t / tiles * loops_.lanes;
         const int64_t last = std::min(vectors * (t + 1) / tiles * loops_.lanes, form_.queries);
-        RunTile(i / tiles, first, last, worker, scratch, inputs, static_cast<float*>(outputs[0]));
+        RunTile(i / tiles, first, last, worker, context.scratch, inputs,
+                static_cast<T*>(outputs[0]));
       }
     });
     return OkStatus();
@@ -276,55 +294,95 @@ class Attention : public Kernel {
     return AlignUp(loops_.ScratchFloats(form_.depth, form_.width, block_) * sizeof(float));
   }
 
+  // Writes the operands of steps that lie as bf16 to the begin of the scratch memory.
+  void WidenOperands(std::byte* scratch, Inputs inputs) const {
+    if constexpr (sizeof(T) < sizeof(float)) {
+      for (size_t i = 0; i < operand_floats_.size(); ++i) {
+        if (operand_floats_[i] == 0) continue;
+        WidenHalf(DType::kBFloat16, form_.steps[i].operand.template Data<T>(inputs),
+                  reinterpret_cast<float*>(scratch), operand_floats_[i]);
+        scratch += AlignUp(operand_floats_[i] * sizeof(float));
+      }
+    }
+  }
+
   // Computes queries [first, last) of one batch item.
-  void RunTile(int64_t item, int64_t first, int64_t last, int worker, float* scratch, Inputs inputs,
-               float* result) {
+  void RunTile(int64_t item, int64_t first, int64_t last, int worker, const std::byte* scratch,
+               Inputs inputs, T* result) {
     const auto matrix = [&](const Operand& operand) {
-      return operand.Matrix(operand.Data(inputs), item);
+      return operand.Matrix(operand.template Data<T>(inputs), item);
     };
-    AttentionTile tile{.queries = last - first,
-                       .keys = form_.keys,
-                       .depth = form_.depth,
-                       .width = form_.width,
-                       .block = block_,
-                       .scale = form_.scale,
-                       .q = matrix(form_.q),
-                       .v = matrix(form_.v),
-                       .scratch = scratch};
-    const StridedMatrix<const float> k = matrix(form_.k), out = form_.out.Matrix(result, item);
+    const std::byte* own = scratch + widened_bytes_ + worker * ScratchOfWorker();
+    AttentionTile<T> tile{.queries = last - first,
+                          .keys = form_.keys,
+                          .depth = form_.depth,
+                          .width = form_.width,
+                          .block = block_,
+                          .scale = form_.scale,
+                          .q = matrix(form_.q),
+                          .v = matrix(form_.v),
+                          .scratch = reinterpret_cast<float*>(const_cast<std::byte*>(own))};
+    const StridedMatrix<const T> k = matrix(form_.k),
+                                 out = form_.out.template Matrix<T>(result, item);
     tile.k = {k.data, k.column, k.row};
     tile.q.data += first * tile.q.row;
     tile.out = {result + (out.data - result) + first * out.row, out.row, out.column};
     const std::span<ScoreStep> steps(steps_.data() + worker * form_.steps.size(),
                                      form_.steps.size());
     for (size_t i = 0; i < steps.size(); ++i) {
-      steps[i] = {form_.steps[i].kind, matrix(form_.steps[i].operand)};
+      const Operand& operand = form_.steps[i].operand;
+      const float* floats = operand_floats_[i] == 0 ? operand.template Data<float>(inputs)
+                                                    : reinterpret_cast<const float*>(scratch);
+      steps[i] = {form_.steps[i].kind, operand.Matrix(floats, item)};
       steps[i].operand.data += first * steps[i].operand.row;
+      scratch += AlignUp(operand_floats_[i] * sizeof(float));
     }
     tile.steps = steps;
     loops_.run(tile);
   }
 
   Form form_;
-  const AttentionLoops& loops_;
+  const AttentionLoops<T>& loops_;
   int64_t block_;
   int cores_;
+  std::vector<int64_t> operand_floats_;  // Of each step's operand that lies as bf16; else 0.
+  size_t widened_bytes_ = 0;
   std::vector<ScoreStep> steps_;  // Of each worker's tile.
 };
 
-// Returns FORM_KEYS: the form of the loops and the keys of a block. The larger block is left out
-// where the smaller one holds all keys, and a form whose loops are those of one before it.
+// What the loops on bf16 need of the operands of the products.
+Status CheckBf16(const Form& form) {
+  if (form.q.port < 0 || form.k.port < 0 || form.v.port < 0) return Refuse("bf16 constants");
+  const size_t rank = form.q.shape.size();
+  if (form.depth % 2 != 0 || form.q.strides[rank - 1] != 1 || form.k.strides[rank - 2] != 1) {
+    return Refuse("no pairs of bf16 along the depth");
+  }
+  for (size_t i = 0; i + 1 < rank; ++i) {
+    if (form.q.strides[i] % 2 != 0) return Refuse("queries at odd places");
+  }
+  return OkStatus();
+}
+
+constexpr std::string_view kBf16Prefix = "bf16_", kNarrowForm = "narrow";
+
+// Returns FORM_KEYS, or bf16_FORM_KEYS: the form of the loops and the keys of a block. The larger
+// block is left out where the smaller one holds all keys, and a form whose loops are those of one
+// before it.
 StatusOr<std::vector<std::string>> AttentionNames(const GroupContext& context) {
   AG_LET(const Form form, Reader(context).Read());
+  const bool is_bf16 = form.dtype == DType::kBFloat16;
+  if (is_bf16) AG_TRY(CheckBf16(form));
   std::vector<std::string> names;
-  std::vector<const AttentionLoops*> seen;
+  std::vector<const void*> seen;
   for (const std::string_view loops : kAttentionForms) {
-    const AttentionLoops* its = &AttentionLoopsFor(InstructionSet(), loops);
+    if (is_bf16 && loops == kNarrowForm) continue;
+    const void* its = is_bf16 ? static_cast<const void*>(&Bf16AttentionLoopsFor(loops))
+                              : &AttentionLoopsFor(InstructionSet(), loops);
     if (std::ranges::count(seen, its) > 0) continue;
     seen.push_back(its);
     for (const int64_t block : kBlocks) {
       if (block > kBlocks[0] && block / 2 >= form.keys) continue;
-      names.push_back(fmt::format("{}_{}", loops, block));
+      names.push_back(fmt::format("{}{}_{}", is_bf16 ? kBf16Prefix : "", loops, block));
     }
   }
   return names;
@@ -335,11 +393,18 @@ StatusOr<std::unique_ptr<Kernel>> MakeAttention(const GroupContext& context,
   AG_LET(Form form, Reader(context).Read());
   *done = context.group.nodes.size();
   if (context.constants != nullptr) FoldScale(&form);
-  const size_t at = name.find('_');
-  AG_LET(const int64_t block, ParseInt(std::string_view(name).substr(at + 1)));
-  const AttentionLoops& loops =
-      AttentionLoopsFor(InstructionSet(), std::string_view(name).substr(0, at));
-  return std::make_unique<Attention>(std::move(form), loops, block, std::max(context.cores, 1));
+  std::string_view text = name;
+  const bool is_bf16 = text.starts_with(kBf16Prefix);
+  if (is_bf16) text.remove_prefix(kBf16Prefix.size());
+  const size_t at = text.find('_');
+  AG_LET(const int64_t block, ParseInt(text.substr(at + 1)));
+  const int cores = std::max(context.cores, 1);
+  if (is_bf16) {
+    return std::make_unique<Attention<uint16_t>>(
+        std::move(form), Bf16AttentionLoopsFor(text.substr(0, at)), block, cores);
+  }
+  return std::make_unique<Attention<float>>(
+      std::move(form), AttentionLoopsFor(InstructionSet(), text.substr(0, at)), block, cores);
 }
 
 }  // namespace

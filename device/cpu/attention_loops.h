@@ -11,7 +11,7 @@
 
 namespace ag::cpu {
 
-// A matrix of floats. Steps are in floats.
+// A matrix in memory. Steps are in elements.
 template <class T>
 struct StridedMatrix {
   T* data = nullptr;
@@ -25,7 +25,9 @@ struct ScoreStep {
   StridedMatrix<const float> operand;
 };
 
-// out = softmax(steps(q * scale . k^T)) . v for the queries of one tile.
+// out = softmax(steps(q * scale . k^T)) . v for the queries of one tile, with elements of type T:
+// float, or uint16_t that holds bf16.
+template <class T>
 struct AttentionTile {
   int64_t queries = 0;  // From 1 to lanes * vectors of the loops.
   int64_t keys = 0;
@@ -33,21 +35,25 @@ struct AttentionTile {
   int64_t width = 0;  // Of a value and a result.
   int64_t block = 0;  // Keys at a time.
   float scale = 1;
-  StridedMatrix<const float> q, k, v;  // [queries, depth], [keys, depth], [keys, width].
-  StridedMatrix<float> out;            // [queries, width].
+  StridedMatrix<const T> q, k, v;  // [queries, depth], [keys, depth], [keys, width].
+  StridedMatrix<T> out;            // [queries, width].
   std::span<const ScoreStep> steps;
   float* scratch = nullptr;  // ScratchFloats() of them, 64-byte aligned.
 };
 
+template <class T>
 struct AttentionLoops {
   int64_t lanes = 1;    // Floats of a vector.
   int64_t rows = 1;     // Keys, or columns of the result, that are computed together.
   int64_t vectors = 1;  // Vectors of queries, likewise.
-  void (*run)(const AttentionTile& tile) = nullptr;
+  void (*run)(const AttentionTile<T>& tile) = nullptr;
 
-  // For the tile's transposed queries, results and block of scores.
+  // For the tile's transposed queries, results and block of scores; of bf16 also for the block's
+  // probabilities and values in pairs of keys.
   int64_t ScratchFloats(int64_t depth, int64_t width, int64_t block) const {
-    return lanes * vectors * (depth + width + block);
+    const int64_t pairs = (block + 1) / 2;
+    const int64_t more = sizeof(T) == sizeof(float) ? 0 : pairs * (lanes * vectors + width);
+    return lanes * vectors * (depth + width + block) + more;
   }
 };
 
@@ -56,6 +62,12 @@ struct AttentionLoops {
 inline constexpr std::string_view kAttentionForms[] = {"wide", "even", "tall", "narrow"};
 
 // Returns the loops for an instruction set of InstructionSet() and a form of kAttentionForms.
-const AttentionLoops& AttentionLoopsFor(std::string_view isa, std::string_view form);
+const AttentionLoops<float>& AttentionLoopsFor(std::string_view isa, std::string_view form);
+
+// Returns the loops that multiply bf16 in pairs with sums in f32 (AVX512-BF16's vdpbf16ps), which
+// takes half as long. Queries are not scaled before they are multiplied, but their scores are.
+// REQUIRES: HasBf16Products() (host.h); in a tile, depth is even, the columns of q and k lie side
+// by side, and q's rows begin an even number of elements apart; the form is none of "narrow".
+const AttentionLoops<uint16_t>& Bf16AttentionLoopsFor(std::string_view form);
 
 }  // namespace ag::cpu

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <limits>
 
+#include "device/cpu/half_loops.h"
 #include "device/cpu/loops_testing.h"
+#include "graph/half.h"
 
 namespace ag::cpu {
 namespace {
@@ -45,7 +47,7 @@ double Apply(ScoreStep::Kind kind, double score, double operand) {
 }
 
 // One row of the definition.
-std::vector<double> ExpectedRow(const AttentionTile& tile, int64_t query) {
+std::vector<double> ExpectedRow(const AttentionTile<float>& tile, int64_t query) {
   const auto at = [](const StridedMatrix<const float>& m, int64_t row, int64_t column) {
     return static_cast<double>(m.data[row * m.row + column * m.column]);
   };
@@ -69,11 +71,12 @@ std::vector<double> ExpectedRow(const AttentionTile& tile, int64_t query) {
 }
 
 // Runs the tile by each form of each instruction set. `tile` has all but its result and scratch.
-void Check(AttentionTile tile, bool transposed, const std::string& what, double tolerance = 2e-5) {
+void Check(AttentionTile<float> tile, bool transposed, const std::string& what,
+           double tolerance = 2e-5) {
   const int64_t queries = tile.queries;
   for (const std::string& isa : UsableInstructionSets()) {
     for (const std::string_view form : kAttentionForms) {
-      const AttentionLoops& loops = AttentionLoopsFor(isa, form);
+      const AttentionLoops<float>& loops = AttentionLoopsFor(isa, form);
       tile.queries = std::min(queries, loops.lanes * loops.vectors);
       const Waves scratch(loops.ScratchFloats(tile.depth, tile.width, tile.block), 7);
       const Held out(tile.queries, tile.width, transposed, 5),
@@ -109,15 +112,15 @@ std::string NameOf(const Sizes& s) {
 void CheckSizes(const Sizes& s) {
   const Held q(s.queries, s.depth, s.transposed, 1), k(s.keys, s.depth, s.transposed, 2);
   const Held v(s.keys, s.width, s.transposed, 3), bias(s.queries, s.keys, s.transposed, 4);
-  AttentionTile tile{.queries = s.queries,
-                     .keys = s.keys,
-                     .depth = s.depth,
-                     .width = s.width,
-                     .block = std::min(s.block, s.keys),
-                     .scale = 0.3f,
-                     .q = q.read(),
-                     .k = k.read(),
-                     .v = v.read()};
+  AttentionTile<float> tile{.queries = s.queries,
+                            .keys = s.keys,
+                            .depth = s.depth,
+                            .width = s.width,
+                            .block = std::min(s.block, s.keys),
+                            .scale = 0.3f,
+                            .q = q.read(),
+                            .k = k.read(),
+                            .v = v.read()};
   Check(tile, s.transposed, NameOf(s));
   for (const auto kind : {ScoreStep::Kind::kAdd, ScoreStep::Kind::kSub, ScoreStep::Kind::kMul}) {
     const ScoreStep steps[] = {{kind, bias.read()},
@@ -178,6 +181,88 @@ TEST(AttentionLoops, TreatsMasksAsSoftmaxDoes) {
              .steps = {&step, 1}},
             false, "mask " + std::to_string(masked), masked == -1e4f ? 2e-3 : 2e-5);
     }
+  }
+}
+
+// A matrix of bf16, in rows that begin an odd number of elements behind each other or, where the
+// loops want it so, an even one, and the same numbers as floats.
+struct HeldBf16 {
+  HeldBf16(int64_t rows, int64_t columns, bool is_even, int64_t seed)
+      : floats(rows, columns, false, seed),
+        step(columns + (columns % 2 == (is_even ? 0 : 1) ? 2 : 1)) {
+    bits.resize(rows * step + 1);
+    for (int64_t r = 0; r < rows; ++r) {
+      uint16_t* to = bits.data() + 1 + r * step;
+      NarrowToHalf(DType::kBFloat16, &floats.At(r, 0), to, columns);
+      WidenHalf(DType::kBFloat16, to, &floats.At(r, 0), columns);
+    }
+  }
+  StridedMatrix<const uint16_t> read() const { return {bits.data() + 1, step, 1}; }
+
+  Held floats;
+  int64_t step;
+  std::vector<uint16_t> bits;
+};
+
+// Runs every form of the loops on bf16 and compares with the definition on the same numbers.
+void CheckBf16(const Sizes& s, std::span<const ScoreStep> steps) {
+  const HeldBf16 q(s.queries, s.depth, true, 1), k(s.keys, s.depth, false, 2),
+      v(s.keys, s.width, false, 3);
+  const AttentionTile<float> floats{.queries = s.queries,
+                                    .keys = s.keys,
+                                    .depth = s.depth,
+                                    .width = s.width,
+                                    .scale = 0.3f,
+                                    .q = q.floats.read(),
+                                    .k = k.floats.read(),
+                                    .v = v.floats.read(),
+                                    .steps = steps};
+  for (const std::string_view form : {"wide", "even", "tall"}) {
+    const AttentionLoops<uint16_t>& loops = Bf16AttentionLoopsFor(form);
+    const int64_t block = std::min(s.block, s.keys);
+    const int64_t queries = std::min(s.queries, loops.lanes * loops.vectors);
+    const Waves scratch(loops.ScratchFloats(s.depth, s.width, block), 7);
+    HeldBf16 out(s.queries, s.width, false, 5);
+    loops.run({.queries = queries,
+               .keys = s.keys,
+               .depth = s.depth,
+               .width = s.width,
+               .block = block,
+               .scale = 0.3f,
+               .q = q.read(),
+               .k = k.read(),
+               .v = v.read(),
+               .out = {out.bits.data() + 1, out.step, 1},
+               .steps = steps,
+               .scratch = scratch.data()});
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < queries; ++i) {
+      const std::vector<double> row = ExpectedRow(floats, i);
+      for (int64_t c = 0; c < s.width; ++c) {
+        const double found = BFloat16ToFloat(out.bits[1 + i * out.step + c]);
+        // Probabilities and results each are rounded by 2^-9.
+        const bool fits = std::isnan(row[c]) ? std::isnan(found) : std::abs(row[c] - found) < 8e-3;
+        if (!fits) ++wrong;
+      }
+    }
+    EXPECT_EQ(wrong, 0) << NameOf(s) << " " << form;
+  }
+}
+
+TEST(AttentionLoops, MultiplyBf16WithSumsInFloat) {
+  if (!HasBf16Products()) GTEST_SKIP() << "no instructions for bf16";
+  for (const int64_t keys : {1, 2, 49, 197, 513}) CheckBf16({.queries = 64, .keys = keys}, {});
+  for (const int64_t queries : {1, 5, 16, 17, 33, 47, 48, 63}) {
+    CheckBf16({.queries = queries, .keys = 37}, {});
+  }
+  CheckBf16({.queries = 3, .keys = 65, .depth = 2, .width = 1}, {});
+  CheckBf16({.queries = 20, .keys = 131, .depth = 40, .width = 72, .block = 64}, {});
+  const Held bias(64, 197, false, 4);
+  for (const float masked : {-1.0f, -kInfinity, kNaN}) {
+    for (int64_t j = 0; j < 90; ++j) bias.At(7, j) = bias.At(9, j + 107) = masked;
+    for (int64_t j = 0; j < 197; ++j) bias.At(8, j) = masked;
+    const ScoreStep step{ScoreStep::Kind::kAdd, bias.read()};
+    CheckBf16({.queries = 64, .keys = 197}, {&step, 1});
   }
 }
 
