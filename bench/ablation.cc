@@ -58,6 +58,7 @@ class Ablation {
       AG_TRY(Add(std::string(LayoutName(layout)) + " only", whole,
                  {.streams = streams, .layout = layout}));
     }
+    AG_TRY(Add("paths only", whole, {.pieces = false, .streams = streams}));
     AG_TRY(Add("ungrouped", whole, {.grouped = false, .streams = streams}));
     RooflineTimes times(device_.spec());
     AG_TRY(Add("not measured", whole,

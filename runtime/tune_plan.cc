@@ -72,8 +72,10 @@ class Tuning {
 };
 
 StatusOr<TimedPlan> Tuning::Try(GroupTimes& times, int streams) const {
-  const GroupingOptions grouping{
-      .grouped = options_.grouped, .layout = layout_, .mixed_layouts = true};
+  const GroupingOptions grouping{.grouped = options_.grouped,
+                                 .pieces = options_.pieces,
+                                 .layout = layout_,
+                                 .mixed_layouts = true};
   return MakeTimedPlan({graph_, device_.spec(), Policy(), grouping, streams}, times);
 }
 

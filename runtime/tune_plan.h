@@ -11,6 +11,7 @@ namespace ag {
 
 struct TuningOptions {
   bool grouped = true;  // False: every operator by itself.
+  bool pieces = true;   // As GroupingOptions.
   // 0: as many streams as measure best. Above: greedy list scheduling on this many
   // (plan/schedule/schedule.h).
   int streams = 0;

@@ -22,6 +22,7 @@ std::string PathOf(const Graph& graph, const Device& device, const TuningOptions
   std::string name =
       Sha256(graph.digest().Hex() + "\n" + device.environment() + "\n" + Policy().Text()).Hex();
   if (!options.grouped) name += "-unfused";
+  if (!options.pieces) name += "-paths";
   if (options.streams > 0) name += fmt::format("-s{}", options.streams);
   if (options.layout) name += fmt::format("-{}", LayoutName(*options.layout));
   return fmt::format("{}/{}.plan", options.folder, name);

@@ -78,10 +78,13 @@ TEST(ChainSteps, AreJoinedOnlyForOneReader) {
         "m = mul(i0, i1)\noutput o0 = relu(add(m, i1))\noutput o1 = m",
         "s = add(i0, i1)\noutput o0 = relu(s)\noutput o1 = mul(s, clip(s) min=-1 max=1)",
         "output o0 = hard_swish(add(mul(i0, i0), i1))",
-        "output o0 = clip(sub(add(i0, i1), mul(i0, i1))) min=-0.5 max=0.5"}) {
+        "output o0 = clip(sub(add(i0, i1), mul(i0, i1))) min=-0.5 max=0.5",
+        "h = add(i0, i1)\noutput o0 = h\noutput o1 = rms_norm(h, const f32[700] seed 1) axis=1",
+        "h = mul(i0, exp(i1))\noutput o0 = rms_norm(h, const f32[700] seed 1) axis=1"}) {
     GroupProblem problem;
     problem.graph = *ParseGraph(std::string("input i0 f32[3,700]\ninput i1 f32[3,700]\n") + text);
-    problem.pattern = "chain";
+    const bool has_norm = std::string_view(text).find("norm") != std::string_view::npos;
+    problem.pattern = has_norm ? "chain_norm" : "chain";
     problem.input_layouts = {Layout::kPlain, Layout::kPlain};
     problem.output_layouts.assign(problem.graph.outputs().size(), Layout::kPlain);
     const SyntheticWeights weights;

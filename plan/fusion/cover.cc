@@ -1,6 +1,7 @@
 #include "plan/fusion/cover.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "absl/container/flat_hash_map.h"
@@ -11,14 +12,32 @@
 namespace ag {
 namespace {
 
-// The patterns by their anchor: those that begin with `op` are
+using OpSet = std::array<bool, kOpKindCount>;
+
+OpSet OpsOf(const Graph& graph) {
+  OpSet ops = {};
+  for (const Node& node : graph.nodes()) ops[static_cast<size_t>(node.op)] = true;
+  return ops;
+}
+
+// Whether the graph has an operator for each step behind the first that may not be missing.
+bool IsUsable(const GroupPattern& pattern, const OpSet& ops) {
+  const auto is_there = [&](OpKind op) { return ops[static_cast<size_t>(op)]; };
+  for (size_t i = 1; i < pattern.steps.size(); ++i) {
+    const PatternStep& step = pattern.steps[i];
+    if (!step.optional && !std::ranges::any_of(step.ops, is_there)) return false;
+  }
+  return !pattern.steps.empty();
+}
+
+// The usable patterns by their anchor: those that begin with `op` are
 // patterns[begin[op] .. begin[op + 1]), in the order of the spec.
 class Anchors {
  public:
-  explicit Anchors(const DeviceSpec& spec) : begin_(kOpKindCount + 1) {
+  Anchors(const DeviceSpec& spec, const OpSet& ops) : begin_(kOpKindCount + 1) {
     const auto each = [&](const auto& visit) {
       for (size_t p = 0; p < spec.patterns.size(); ++p) {
-        if (spec.patterns[p].steps.empty()) continue;
+        if (!IsUsable(spec.patterns[p], ops)) continue;
         for (const OpKind op : spec.patterns[p].steps[0].ops) visit(static_cast<size_t>(op), p);
       }
     };
@@ -57,16 +76,18 @@ class Cover {
         reader_(request.forest.reader),
         graph_(request.graph),
         keys_(request.graph, request.layouts),
-        anchors_(request.spec) {
+        ops_(OpsOf(request.graph)),
+        anchors_(request.spec, ops_) {
     for (const GroupPattern& pattern : in_.spec.patterns) {
       frames_.push_back(KeyOfFrame(
           {pattern.name, in_.policy.precision, in_.options.cores, in_.policy.cold_cache}));
       shared_steps_.push_back(SharedSteps(pattern));
     }
-    if (!in_.options.grouped) return;
+    if (!in_.options.grouped || !in_.options.pieces) return;
     for (size_t p = 0; p < in_.spec.patterns.size(); ++p) {
       const GroupPattern& pattern = in_.spec.patterns[p];
-      if (TreeFinder::HasTrees(pattern)) finders_.emplace_back(p, TreeFinder(in_, pattern));
+      if (!IsUsable(pattern, ops_) || !TreeFinder::HasTrees(pattern)) continue;
+      finders_.emplace_back(p, TreeFinder(in_, pattern));
     }
   }
 
@@ -192,8 +213,8 @@ class Cover {
     if (!IsListed(p, root)) return;
     const GroupPattern& pattern = in_.spec.patterns[p];
     const auto nodes_max = static_cast<size_t>(NodesMax(pattern));
-    const auto cost = [&](const std::vector<NodeId>& nodes) { return CostOfPiece(p, nodes); };
-    for (const TreeFinder::Tree& tree : finder->At(root, cost)) {
+    const auto rest = [&](const std::vector<NodeId>& nodes) { return RestOf(nodes); };
+    for (const TreeFinder::Tree& tree : finder->At(root, rest)) {
       if (tree.is_path) continue;
       std::vector<NodeId> nodes = tree.nodes;
       const OpKind anchor = graph_.node(nodes[0]).op;
@@ -310,27 +331,21 @@ class Cover {
     }
   }
 
-  // Returns the cost of a group of the operators, and of everything that leads to it.
-  Cost CostWithRest(const std::vector<NodeId>& piece, const GroupTime& time) const {
-    Cost cost = Cost::Of(time);
-    cost.ns -= time.noise_ns;
+  // Returns the cost of everything that leads to a piece.
+  Cost RestOf(const std::vector<NodeId>& piece) const {
+    Cost cost;
     ForOperands(piece, [&](NodeId id, NodeId from) {
       if (reader_[from] == id) cost += best_[from];
     });
     return cost;
   }
 
-  // CostWithRest where the operators may be one group, else infinite.
-  Cost CostOfPiece(size_t pattern, const std::vector<NodeId>& nodes) {
-    if (!AreReadersLater(graph_, in_.layouts, nodes)) return kInfiniteCost;
-    return CostWithRest(nodes, times_[TimeOf(keys_.OfPiece(nodes), pattern, nodes)]);
-  }
-
   Cost CostOf(const Candidate& group, NodeId last) const {
     const GroupTime& time = times_[group.time];
-    if (group.piece >= 0) return CostWithRest(pieces_[group.piece], time);
-    Cost cost = Cost::Of(time) + hanging_[group.first];
+    Cost cost = Cost::Of(time);
     if (group.first != last) cost.ns -= time.noise_ns;
+    if (group.piece >= 0) return cost + RestOf(pieces_[group.piece]);
+    cost += hanging_[group.first];
     for (NodeId id = group.first; id != last; id = reader_[id]) {
       // The operator before is in the group, so its cost is taken out. Infinities do not subtract.
       const NodeId next = reader_[id];
@@ -382,6 +397,7 @@ class Cover {
   const std::vector<NodeId>& reader_;
   const Graph& graph_;
   const GroupKeys keys_;
+  const OpSet ops_;
   const Anchors anchors_;
   std::vector<LocalKey> frames_;        // By pattern.
   std::vector<uint32_t> shared_steps_;  // By pattern.
@@ -410,15 +426,23 @@ StatusOr<std::vector<CoverGroup>> CoverByGroups(const CoverRequest& request) {
 bool AreReadersLater(const Graph& graph, const NodeLayouts& layouts,
                      const std::vector<NodeId>& nodes) {
   const NodeId last = nodes.back();
+  int outputs = 1;
   for (const NodeId id : nodes) {
     if (id == last) continue;
-    for (const Use& use : graph.uses({id, 0})) {
-      if (use.node > last) continue;
+    bool is_output = graph.is_output({id, 0});
+    const auto uses = graph.uses({id, 0});
+    for (const Use& use : uses) {
+      if (use.node > last) {
+        is_output = true;
+        continue;
+      }
+      if (uses.size() == 1) continue;  // By the operator that it hangs on.
       if (!std::ranges::binary_search(nodes, use.node)) return false;
       if (layouts.Read(graph, use.node, use.index) != layouts.Written(graph, {id, 0})) return false;
     }
+    outputs += is_output ? 1 : 0;
   }
-  return true;
+  return outputs <= kOutputsMax;
 }
 
 Group MakeGroup(const Graph& graph, const NodeLayouts& layouts, std::vector<NodeId> nodes) {

@@ -46,9 +46,13 @@ StatusOr<std::vector<CoverGroup>> CoverByGroups(const CoverRequest& request);
 // The outputs of the last operator come first, then those of others that are read outside.
 Group MakeGroup(const Graph& graph, const NodeLayouts& layouts, std::vector<NodeId> nodes);
 
+// The most outputs of a group of several operators.
+inline constexpr int kOutputsMax = 4;
+
 // Returns true when every reader outside of what the operators but the last one make comes after
-// the last one. Such groups have an order, that of their last operators, in which each comes after
-// all that it reads, so no two of them wait for each other. `nodes` are ascending.
+// the last one, and no more than kOutputsMax values are read outside. Such groups have an order,
+// that of their last operators, in which each comes after all that it reads, so no two of them wait
+// for each other. `nodes` are ascending.
 bool AreReadersLater(const Graph& graph, const NodeLayouts& layouts,
                      const std::vector<NodeId>& nodes);
 

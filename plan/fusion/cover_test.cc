@@ -185,8 +185,7 @@ class HashedTimes : public GroupTimes {
 // The least sum over all covers by pieces, found by trying all sets of operators.
 class AllCovers {
  public:
-  AllCovers(const Graph& graph, const DeviceSpec& spec, GroupTimes& times)
-      : graph_(graph), spec_(spec), times_(times) {
+  AllCovers(const Graph& graph, GroupTimes& times) : graph_(graph), times_(times) {
     for (NodeId id = 0; id < graph.size(); ++id) {
       if (!graph.is_constant(id) && graph.node(id).op != OpKind::kInput) operators_.push_back(id);
     }
@@ -229,22 +228,24 @@ class AllCovers {
 
   bool IsPiece(const std::vector<NodeId>& nodes) const {
     const NodeId last = nodes.back();
+    int outputs = 1;
     for (const NodeId id : nodes) {
       if (id == last) continue;
       if (!Has(graph_.node(id).op, kElementwise)) return false;
-      bool is_linked = false;
+      bool is_linked = false, is_output = graph_.is_output({id, 0});
       for (const Use& use : graph_.uses({id, 0})) {
         const bool is_inside = std::ranges::count(nodes, use.node) > 0;
         is_linked |= is_inside;
+        is_output |= !is_inside;
         if (!is_inside && use.node < last) return false;
       }
       if (!is_linked) return false;
+      outputs += is_output;
     }
-    return true;
+    return outputs <= kOutputsMax;
   }
 
   const Graph& graph_;
-  const DeviceSpec& spec_;
   GroupTimes& times_;
   NodeLayouts layouts_;
   std::vector<NodeId> operators_;
@@ -278,8 +279,7 @@ TEST(FormGroups, PiecesAreAsCheapAsTheBestCover) {
       several += group.outputs.size() > 1;
       trees += IsTree(graph, group);
     }
-    EXPECT_DOUBLE_EQ(SumOf(timed) - copies, AllCovers(graph, spec, fresh).Best())
-        << "seed " << seed;
+    EXPECT_DOUBLE_EQ(SumOf(timed) - copies, AllCovers(graph, fresh).Best()) << "seed " << seed;
     const auto plan = MakePlan(graph, spec, {}, times, {}, 1);
     ASSERT_TRUE(plan.ok()) << Message(plan.status());
     EXPECT_EQ(Message(ValidatePlan(graph, *plan, spec)), "") << "seed " << seed;
@@ -288,7 +288,7 @@ TEST(FormGroups, PiecesAreAsCheapAsTheBestCover) {
   EXPECT_GT(trees, 50);
 }
 
-// Beyond kTreesMax trees at one operator a beam is left of them.
+// Beyond kSmallTree operators a beam is left of the trees.
 TEST(FormGroups, ABeamOfLargeTreesIsNearTheBestCover) {
   const DeviceSpec spec = PiecesSpec();
   double over = 0, over_max = 0;
@@ -311,7 +311,7 @@ TEST(FormGroups, ABeamOfLargeTreesIsNearTheBestCover) {
     }
     const Graph graph = GraphOf(text + "output " + open[0] + "\n");
     HashedTimes times(-16), fresh(-16);
-    const double best = AllCovers(graph, spec, fresh).Best();
+    const double best = AllCovers(graph, fresh).Best();
     const TimedGroups timed = *FormTimedGroups(graph, spec, {}, times);
     const double ratio = SumOf(timed) / best;
     EXPECT_GE(ratio, 1 - 1e-9) << "seed " << seed;

@@ -135,8 +135,8 @@ class Grouping {
   void FindReaders() {
     forest_.reader.assign(graph_.size(), -1);
     forest_.shared.assign(graph_.size(), false);
-    const bool takes_shared = std::ranges::any_of(
-        spec_.patterns, [](const GroupPattern& p) { return SharedSteps(p) != 0; });
+    const auto is_marked = [](const GroupPattern& p) { return SharedSteps(p) != 0; };
+    const bool takes_shared = options_.pieces && std::ranges::any_of(spec_.patterns, is_marked);
     for (const NodeId id : operators_) {
       if (forest_.taken[id] || graph_.node(id).outputs.size() != 1) continue;
       const Edge edge{id, 0};
@@ -193,12 +193,14 @@ class Grouping {
     }
   }
 
-  // Returns, by operator, the last operator of its group.
-  std::vector<NodeId> LastInGroup() const {
-    std::vector<NodeId> last(graph_.size());
-    for (NodeId id = 0; id < graph_.size(); ++id) last[id] = id;
+  // Returns the last operator of each group that has further outputs, by the operators of these.
+  std::map<NodeId, NodeId> LastOfFurtherOutputs() const {
+    std::map<NodeId, NodeId> last;
     for (const Item& item : items_) {
-      for (const NodeId id : item.group.nodes) last[id] = item.group.nodes.back();
+      for (const Port& port : item.group.outputs) {
+        if (item.group.nodes.empty() || port.edge.node == item.group.nodes.back()) continue;
+        last.emplace(port.edge.node, item.group.nodes.back());
+      }
     }
     return last;
   }
@@ -215,11 +217,12 @@ class Grouping {
     }
     std::vector<Rank> ranks;
     ranks.reserve(items_.size());
-    const std::vector<NodeId> last = LastInGroup();
+    const std::map<NodeId, NodeId> further = LastOfFurtherOutputs();
     for (const Item& item : items_) {
       const Port& out = item.group.outputs[0];
-      const int position = static_cast<int>(ranks.size());
-      ranks.emplace_back(last[out.edge.node], item.group.nodes.empty(), out, position);
+      const auto inside = further.find(out.edge.node);
+      const NodeId last = inside == further.end() ? out.edge.node : inside->second;
+      ranks.emplace_back(last, item.group.nodes.empty(), out, static_cast<int>(ranks.size()));
     }
     std::ranges::sort(ranks);
     TimedGroups result;

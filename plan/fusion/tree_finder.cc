@@ -5,19 +5,27 @@
 #include "plan/spec/pattern_match.h"
 
 namespace ag {
+namespace {
+
+// The longest path that hangs on a tree.
+constexpr size_t kPathMax = 16;
+
+}  // namespace
 
 TreeFinder::TreeFinder(const CoverRequest& request, const GroupPattern& pattern)
     : in_(request),
       pattern_(pattern),
       nodes_max_(static_cast<size_t>(NodesMax(pattern))),
       to_branch_(request.graph.size(), -1),
+      below_(request.graph.size(), 1),
       kept_(request.graph.size()) {}
 
-const std::vector<TreeFinder::Tree>& TreeFinder::At(NodeId root, const CostFn& cost) {
+const std::vector<TreeFinder::Tree>& TreeFinder::At(NodeId root, const RestFn& rest) {
   std::vector<Tree>& trees = kept_[root];
   if (BeginMatch(pattern_, in_.graph, root) == 0) return trees;
-  const std::vector<NodeId> children = Children(root);
+  const Operators children = Children(root);
   for (const NodeId child : children) {
+    below_[root] = std::min(below_[root] + below_[child], kSmallTree + 1);
     const int length = children.size() > 1 ? 0 : to_branch_[child] + 1;
     const bool is_near = length < static_cast<int>(nodes_max_);
     if ((children.size() > 1 || to_branch_[child] >= 0) && is_near) to_branch_[root] = length;
@@ -32,13 +40,13 @@ const std::vector<TreeFinder::Tree>& TreeFinder::At(NodeId root, const CostFn& c
     }
   }
   for (Tree& tree : trees) std::ranges::sort(tree.nodes);
-  if (trees.size() > kTreesMax) KeepCheapest(cost, &trees);
+  if (below_[root] > kSmallTree) KeepCheapest(rest, &trees);
   return trees;
 }
 
 // Returns the operators that hang on `id` and may be in one tree with it.
-std::vector<NodeId> TreeFinder::Children(NodeId id) const {
-  std::vector<NodeId> children;
+TreeFinder::Operators TreeFinder::Children(NodeId id) const {
+  Operators children;
   const Node& node = in_.graph.node(id);
   for (const Edge operand : node.inputs) {
     const NodeId from = operand.node;
@@ -55,10 +63,10 @@ std::vector<NodeId> TreeFinder::Children(NodeId id) const {
 std::vector<TreeFinder::Tree> TreeFinder::Paths(NodeId id) const {
   std::vector<Tree> paths;
   std::vector<NodeId> nodes;
-  while (nodes.size() + 1 < nodes_max_ && paths.size() < kTreesMax) {
+  while (nodes.size() + 1 < nodes_max_ && nodes.size() < kPathMax) {
     nodes.push_back(id);
     paths.push_back({nodes});
-    const std::vector<NodeId> children = Children(id);
+    const Operators children = Children(id);
     if (children.size() != 1) break;
     id = children[0];
   }
@@ -69,7 +77,7 @@ std::vector<TreeFinder::Tree> TreeFinder::Paths(NodeId id) const {
 void TreeFinder::Join(const std::vector<Tree>& parts, std::vector<Tree>* trees) const {
   const size_t before = trees->size();
   for (const Tree& part : parts) {
-    for (size_t i = 0; i < before && trees->size() < kTreesMax * kTreesMax; ++i) {
+    for (size_t i = 0; i < before; ++i) {
       Tree joined = (*trees)[i];
       if (joined.nodes.size() + part.nodes.size() > nodes_max_) continue;
       joined.is_path = joined.nodes.size() == 1 && part.is_path;
@@ -79,10 +87,36 @@ void TreeFinder::Join(const std::vector<Tree>& parts, std::vector<Tree>* trees) 
   }
 }
 
-void TreeFinder::KeepCheapest(const CostFn& cost, std::vector<Tree>* trees) {
+// Returns the time of launching the tree and moving what it reads and writes.
+double TreeFinder::MovesNs(const std::vector<NodeId>& nodes) const {
+  std::vector<Edge> moved;
+  const auto is_inside = [&](NodeId id) { return std::ranges::binary_search(nodes, id); };
+  const auto is_outside = [&](const Use& use) { return !is_inside(use.node); };
+  for (const NodeId id : nodes) {
+    for (const Edge operand : in_.graph.node(id).inputs) {
+      if (!is_inside(operand.node)) moved.push_back(operand);
+    }
+    const Edge made{id, 0};
+    if (in_.graph.is_output(made) || std::ranges::any_of(in_.graph.uses(made), is_outside)) {
+      moved.push_back(made);
+    }
+  }
+  std::ranges::sort(moved);
+  moved.erase(std::unique(moved.begin(), moved.end()), moved.end());
+  double bytes = 0;
+  for (const Edge edge : moved) bytes += static_cast<double>(in_.graph.type(edge).Bytes());
+  const double cache = in_.spec.cache_bytes_per_second;
+  return in_.spec.launch_ns + bytes / (cache > 0 ? cache : in_.spec.bytes_per_second) * 1e9;
+}
+
+void TreeFinder::KeepCheapest(const RestFn& rest, std::vector<Tree>* trees) const {
+  if (trees->size() <= kTreesMax) return;
   std::vector<std::pair<Cost, size_t>> order;
   order.reserve(trees->size());
-  for (const Tree& tree : *trees) order.emplace_back(cost(tree.nodes), order.size());
+  for (const Tree& tree : *trees) {
+    const Cost cost = rest(tree.nodes) + Cost{0, MovesNs(tree.nodes)};
+    order.emplace_back(cost, order.size());
+  }
   std::ranges::sort(order);
   std::vector<Tree> kept;
   for (size_t i = 0; i < kTreesMax; ++i) kept.push_back(std::move((*trees)[order[i].second]));

@@ -5,12 +5,15 @@
 #include <functional>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "plan/fusion/cover.h"
 
 namespace ag {
 
-// The most trees that are kept of those that end at one operator.
-inline constexpr size_t kTreesMax = 32;
+// While at most so many operators can be in a tree with one root, all its trees are tried,
+inline constexpr int kSmallTree = 8;
+// and beyond that only so many.
+inline constexpr size_t kTreesMax = 8;
 
 class TreeFinder {
  public:
@@ -18,7 +21,8 @@ class TreeFinder {
     std::vector<NodeId> nodes;  // Ascending; the last one is the root.
     bool is_path = true;        // No operator has two operands in the tree.
   };
-  using CostFn = std::function<Cost(const std::vector<NodeId>& nodes)>;
+  // The cost of all that hangs on a tree.
+  using RestFn = std::function<Cost(const std::vector<NodeId>& nodes)>;
 
   // Both must outlive it. REQUIRES: HasTrees(pattern).
   TreeFinder(const CoverRequest& request, const GroupPattern& pattern);
@@ -27,17 +31,21 @@ class TreeFinder {
   const GroupPattern& pattern() const { return pattern_; }
 
   // Returns the trees with this root, the root alone among them: all connected parts of the forest
-  // that the step takes, of at most NodesMax operators, while there are at most kTreesMax; else the
-  // cheapest of these (`cost`: of a tree as one group, and of all that hangs on it), made of such
-  // trees of the operators before. Nothing where no tree is more than a path. REQUIRES: it was
-  // called for every operator before, in their order.
-  const std::vector<Tree>& At(NodeId root, const CostFn& cost);
+  // that the step takes, of at most NodesMax operators; beyond kSmallTree the cheapest of these,
+  // made of such trees of the operators before. A tree's own time counts as that of moving its
+  // operands and results: its operations take the same time in other groups, and no measurement is
+  // asked for. Nothing where no tree is more than a path. REQUIRES: it was called for every
+  // operator before, in their order.
+  const std::vector<Tree>& At(NodeId root, const RestFn& rest);
 
  private:
-  std::vector<NodeId> Children(NodeId id) const;
+  using Operators = absl::InlinedVector<NodeId, 4>;
+
+  Operators Children(NodeId id) const;
   std::vector<Tree> Paths(NodeId id) const;
   void Join(const std::vector<Tree>& parts, std::vector<Tree>* trees) const;
-  static void KeepCheapest(const CostFn& cost, std::vector<Tree>* trees);
+  void KeepCheapest(const RestFn& rest, std::vector<Tree>* trees) const;
+  double MovesNs(const std::vector<NodeId>& nodes) const;
 
   const CoverRequest& in_;
   const GroupPattern& pattern_;
@@ -45,6 +53,7 @@ class TreeFinder {
   // By operator: the length of the path down to one with two operands in its tree; -1: there is
   // none within nodes_max_.
   std::vector<int> to_branch_;
+  std::vector<int> below_;  // By operator: how many can be in a tree with this root, itself too.
   std::vector<std::vector<Tree>> kept_;
 };
 
