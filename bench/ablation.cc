@@ -3,13 +3,16 @@
 // MODEL is the user's model, OUTPUT the result of `autograph optimize` (its plan is the whole);
 // without OUTPUT the whole is MODEL's own tuned plan, and there are no rules to remove. Prints a
 // line for each part: median, and its time over the whole's with the interval; above 1 the part
-// pays.
+// pays. Of a batch whose samples do not depend on each other there is a line for parts of 1, 2, 4,
+// 8 and 16 samples: below 1 the parts pay.
 #include <cstdio>
 #include <cstdlib>
 
 #include "base/file.h"
 #include "device/open_device.h"
 #include "device/profile/profile.h"
+#include "graph/batch/part_of_batch.h"
+#include "graph/batch/samples.h"
 #include "graph/inputs/make_inputs.h"
 #include "graph/onnx/import/import.h"
 #include "graph/onnx/imported_model.h"
@@ -50,16 +53,17 @@ class Ablation {
       contenders_.push_back({"whole", nullptr, &whole.carried->executable()});
       streams = static_cast<int>(whole.carried->plan().streams.size());
     } else {
-      AG_TRY(Add("whole", whole, TuningOptions()));
+      AG_TRY(Add("whole", whole, {.instances = false}));
+      AG_TRY(AddParts(whole));
     }
-    if (streams > 1) AG_TRY(Add("one stream", whole, {.streams = 1}));
-    if (output != model) AG_TRY(Add("no rules", input, {.streams = streams}));
+    if (streams > 1) AG_TRY(Add("one stream", whole, {.streams = 1, .instances = false}));
+    if (output != model) AG_TRY(Add("no rules", input, {.streams = streams, .instances = false}));
     for (const Layout layout : LayoutsOf(whole.graph)) {
       AG_TRY(Add(std::string(LayoutName(layout)) + " only", whole,
-                 {.streams = streams, .layout = layout}));
+                 {.streams = streams, .instances = false, .layout = layout}));
     }
-    AG_TRY(Add("paths only", whole, {.pieces = false, .streams = streams}));
-    AG_TRY(Add("ungrouped", whole, {.grouped = false, .streams = streams}));
+    AG_TRY(Add("paths only", whole, {.pieces = false, .streams = streams, .instances = false}));
+    AG_TRY(Add("ungrouped", whole, {.grouped = false, .streams = streams, .instances = false}));
     RooflineTimes times(device_.spec());
     AG_TRY(Add("not measured", whole,
                MakePlan(whole.graph, device_.spec(), Policy(), times, {}, streams)));
@@ -77,6 +81,20 @@ class Ablation {
     AG_LET(const ImportedModel imported, ImportOnnx(bytes, {}, *subject.weights));
     AG_LET(subject.graph, CleanUp(imported.graph, BuiltInRules()));
     return subject;
+  }
+
+  // The tuned plans of parts of the batch, one for each size.
+  Status AddParts(const Subject& subject) {
+    const StatusOr<Samples> samples = FindSamples(subject.graph);
+    for (const int64_t size : {1, 2, 4, 8, 16}) {
+      if (!samples.ok() || size >= samples->batch || samples->batch % size != 0) continue;
+      const auto instances = static_cast<int32_t>(samples->batch / size);
+      AG_LET(const Graph part, PartOfBatch(subject.graph, instances));
+      AG_LET(Plan plan, TunedPlan(part, device_, {.instances = false}));
+      AG_TRY(Add(fmt::format("in parts of {}", size), subject,
+                 InstancesOf(std::move(plan), subject.graph, instances)));
+    }
+    return OkStatus();
   }
 
   std::vector<Layout> LayoutsOf(const Graph& graph) const {

@@ -4,6 +4,18 @@
 
 namespace ag {
 
+Plan InstanceOf(Plan plan, const Graph& part) {
+  plan.instances = 1;
+  plan.graph = part.digest();
+  return plan;
+}
+
+Plan InstancesOf(Plan instance, const Graph& whole, int32_t instances) {
+  instance.instances = instances;
+  instance.graph = whole.digest();
+  return instance;
+}
+
 const Place* FindPlace(const Plan& plan, const Port& port) {
   const auto it = std::ranges::lower_bound(plan.places, port, {}, &Place::port);
   return it != plan.places.end() && it->port == port ? &*it : nullptr;

@@ -87,7 +87,17 @@ struct Plan {
   // kOutput, that a copy fills. A constant has no home.
   std::vector<Place> places;
   int64_t arena_bytes = 0;
+  // The plan runs so often, each time on an equal part of the batch, in the order of the samples.
+  // Groups, places and arena are those of the graph on one part (graph/batch/part_of_batch.h), with
+  // the same NodeIds; `graph` names the whole.
+  int32_t instances = 1;
 };
+
+// Returns the plan of one instance: `part` is the graph on one part of the batch.
+Plan InstanceOf(Plan plan, const Graph& part);
+// Returns the plan that runs `instance`, a plan of a part, for each of `instances` parts of
+// `whole`.
+Plan InstancesOf(Plan instance, const Graph& whole, int32_t instances);
 
 // Returns the home of the port; null: it has no place. REQUIRES: sorted places, and the port is not
 // a constant.

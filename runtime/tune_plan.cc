@@ -5,6 +5,8 @@
 #include "device/profile/profile.h"
 #include "device/profile/refine_kernels.h"
 #include "device/profile/timing_data.h"
+#include "graph/batch/part_of_batch.h"
+#include "graph/batch/samples.h"
 #include "plan/schedule/close_layouts.h"
 #include "plan/schedule/planner.h"
 
@@ -20,6 +22,9 @@ constexpr double kPromise = 0.995;
 constexpr size_t kTrialsMax = 2;
 constexpr int kTrialBlocksMax = 18;
 constexpr Nanos kTrialsTime{5'000'000'000};
+
+// Samples of an instance that are tried.
+constexpr int64_t kInstanceSizes[] = {1, 2, 4, 8, 16};
 
 // Measured times, with the assumption that a group on few cores is as fast as on all. A plan that
 // promises nothing even with these times needs no measurement.
@@ -55,13 +60,17 @@ class Tuning {
                {.at_once = true}) {}
 
   StatusOr<Plan> Run();
+  // Returns 0, unless another one of the plans is FASTER than plans[0].
+  StatusOr<size_t> Fastest(const std::vector<Plan>& plans);
+  // Returns the plan with the largest speedup over plans[0], sure or not.
+  StatusOr<size_t> Likeliest(const std::vector<Plan>& plans);
 
  private:
+  StatusOr<std::vector<PlanTiming>> TimeWhole(const std::vector<Plan>& plans);
   StatusOr<TimedPlan> Try(GroupTimes& times, int streams) const;
   Status ChooseLayout(TimedPlan* one);
   StatusOr<std::vector<TimedPlan>> PromisingTrials(double one_stream_ns);
   StatusOr<Plan> Refined(Plan plan);
-  StatusOr<size_t> Fastest(const std::vector<Plan>& plans);
 
   const Graph& graph_;
   Device& device_;
@@ -125,9 +134,7 @@ StatusOr<Plan> Tuning::Refined(Plan plan) {
   return WithKernels(std::move(plan), faster);
 }
 
-// Returns 0, unless another one of the plans is FASTER than plans[0].
-StatusOr<size_t> Tuning::Fastest(const std::vector<Plan>& plans) {
-  if (plans.size() == 1) return 0;
+StatusOr<std::vector<PlanTiming>> Tuning::TimeWhole(const std::vector<Plan>& plans) {
   std::vector<std::unique_ptr<Executable>> built;
   std::vector<PlanToTime> to_time;
   for (const Plan& plan : plans) {
@@ -138,8 +145,22 @@ StatusOr<size_t> Tuning::Fastest(const std::vector<Plan>& plans) {
     to_time.push_back(std::move(one));
   }
   const ProfileOptions options{.blocks_max = kTrialBlocksMax, .comparison_time = kTrialsTime};
-  AG_LET(const std::vector<PlanTiming> timings,
-         ProfilePlans(device_, std::move(to_time), options, RealClock()));
+  return ProfilePlans(device_, std::move(to_time), options, RealClock());
+}
+
+StatusOr<size_t> Tuning::Likeliest(const std::vector<Plan>& plans) {
+  AG_LET(const std::vector<PlanTiming> timings, TimeWhole(plans));
+  size_t best = 0;
+  for (size_t i = 1; i < timings.size(); ++i) {
+    const double bar = best == 0 ? 1 : timings[best].speedup;
+    if (timings[i].status.ok() && timings[i].speedup > bar) best = i;
+  }
+  return best;
+}
+
+StatusOr<size_t> Tuning::Fastest(const std::vector<Plan>& plans) {
+  if (plans.size() == 1) return 0;
+  AG_LET(const std::vector<PlanTiming> timings, TimeWhole(plans));
   size_t best = 0;
   for (size_t i = 1; i < timings.size(); ++i) {
     const PlanTiming& timing = timings[i];
@@ -167,12 +188,43 @@ StatusOr<Plan> Tuning::Run() {
   return std::move(plans[best]);
 }
 
+// Returns a tuned plan in instances for each number of samples that divides the batch; none where
+// samples depend on each other.
+StatusOr<std::vector<Plan>> PlansOfParts(const Graph& graph, Device& device,
+                                         const TuningOptions& options) {
+  std::vector<Plan> plans;
+  const StatusOr<Samples> samples = FindSamples(graph);
+  if (!samples.ok()) return plans;
+  for (const int64_t size : kInstanceSizes) {
+    if (size >= samples->batch || samples->batch % size != 0) continue;
+    const auto instances = static_cast<int32_t>(samples->batch / size);
+    const StatusOr<Graph> part = PartOfBatch(graph, instances);
+    if (!part.ok()) break;
+    AG_LET(Plan plan, Tuning(*part, device, options).Run());
+    plans.push_back(InstancesOf(std::move(plan), graph, instances));
+  }
+  return plans;
+}
+
 }  // namespace
 
 StatusOr<Plan> TunePlan(const Graph& graph, Device& device, const TuningOptions& options) {
-  AG_LET(Plan plan, Tuning(graph, device, options).Run());
-  plan.environment = device.environment();
-  return plan;
+  Tuning tuning(graph, device, options);
+  std::vector<Plan> plans(1);
+  AG_LET(plans[0], tuning.Run());
+  if (options.grouped && options.instances) {
+    AG_LET(std::vector<Plan> parts, PlansOfParts(graph, device, options));
+    std::ranges::move(parts, std::back_inserter(plans));
+  }
+  // All of them share the time of one comparison, which may not be enough to be sure of one.
+  if (plans.size() > 1) {
+    AG_LET(const size_t likely, tuning.Likeliest(plans));
+    plans = {plans[0], plans[likely]};
+    AG_LET(const size_t best, tuning.Fastest(plans));
+    plans[0] = plans[best];
+  }
+  plans[0].environment = device.environment();
+  return std::move(plans[0]);
 }
 
 }  // namespace ag

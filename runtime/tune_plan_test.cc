@@ -34,7 +34,7 @@ int UsedStreams(const Plan& plan) {
 }
 
 Plan Tune(std::string_view graph, Device& device, int streams) {
-  auto plan = TunePlan(GraphOf(graph), device, {.streams = streams});
+  auto plan = TunePlan(GraphOf(graph), device, {.streams = streams, .instances = false});
   AG_CHECK(plan.ok());
   AG_CHECK(ValidatePlan(GraphOf(graph), *plan, device.spec()).ok());
   return *std::move(plan);
@@ -51,6 +51,43 @@ TEST(TunePlan, TakesSeveralStreamsWhereTheyAreFaster) {
 TEST(TunePlan, OneStreamGivesTheSamePlanAsBefore) {
   const auto device = *OpenDevice("sim:small");
   EXPECT_EQ(EncodePlan(Tune(kChain, *device, 0)), EncodePlan(Tune(kChain, *device, 1)));
+}
+
+// Memory moves a byte a nanosecond, the cache 100; it holds the tensors of two samples.
+constexpr std::string_view kCached = R"(name cached
+dtypes f32
+cores 1
+flops_per_second 1e12
+bytes_per_second 1e9
+cache_bytes_per_second 1e11
+cache_bytes 9000
+memory_bytes 100000000
+pattern softmax = Softmax layouts plain
+)";
+
+TEST(TunePlan, TakesInstancesWhereTheyAreFaster) {
+  const TempDir folder = *TempDir::Make("tune");
+  const auto open = [&](double launch_ns) {
+    const std::string path = folder.path() + "/cached.spec";
+    AG_CHECK(WriteFileAtomically(path, fmt::format("{}launch_ns {}\n", kCached, launch_ns)).ok());
+    return *OpenDevice("sim:" + path);
+  };
+  const Graph graph = GraphOf("input x f32[8,512]\noutput y = softmax(softmax(x) axis=1) axis=1\n");
+  const auto tuned = [&](Device& device, bool instances) {
+    auto plan = TunePlan(graph, device, {.instances = instances});
+    AG_CHECK(plan.ok());
+    AG_CHECK(ValidatePlan(graph, *plan, device.spec()).ok());
+    return *std::move(plan);
+  };
+  const auto quick = open(10);
+  const Plan plan = tuned(*quick, true);
+  EXPECT_EQ(plan.instances, 4);  // Two samples each; one each has twice as many launches.
+  EXPECT_EQ(plan.graph, graph.digest());
+  EXPECT_EQ(tuned(*quick, false).instances, 1);
+  const auto slow = open(100'000);  // Each launch takes longer than all bytes.
+  EXPECT_EQ(tuned(*slow, true).instances, 1);
+  const Graph mixed = GraphOf("input x f32[8,512]\noutput y = softmax(softmax(x) axis=0) axis=0\n");
+  EXPECT_EQ(TunePlan(mixed, *quick, {})->instances, 1);
 }
 
 // A simulated device whose executables take other times and cores than the simulation says.

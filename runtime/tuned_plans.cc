@@ -24,6 +24,7 @@ std::string PathOf(const Graph& graph, const Device& device, const TuningOptions
   if (!options.grouped) name += "-unfused";
   if (!options.pieces) name += "-paths";
   if (options.streams > 0) name += fmt::format("-s{}", options.streams);
+  if (!options.instances) name += "-whole";
   if (options.layout) name += fmt::format("-{}", LayoutName(*options.layout));
   return fmt::format("{}/{}.plan", options.folder, name);
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "client/cli/local_model.h"
 #include "client/cli/verbs.h"
+#include "graph/batch/part_of_batch.h"
 #include "plan/format/plan_format.h"
 #include "plan/fusion/group_problem.h"
 #include "wire/json_wire.h"
@@ -79,7 +80,8 @@ StatusOr<GroupTimes> RememberedKernels(Context& context, Session& session) {
   // Showing a plan does not create a store.
   if (embedded && !FileExists(context.flags().data_dir)) return GroupTimes();
   const Environment environment = session.device().environment();
-  const auto groups = GroupsByKey(session.graph(), session.plan(), environment);
+  AG_LET(const Graph part, PartOfBatch(session.graph(), session.plan().instances));
+  const auto groups = GroupsByKey(part, session.plan(), environment);
   AG_LET(Client* const client, context.Connect(""));
   GroupTimes times;
   AG_TRY(client->ExportCache(environment, [&](const v1::CacheRecord& record) {
@@ -108,6 +110,7 @@ StatusOr<int> ShowModel(Context& context, const ModelFlags& flags) {
         {"cold_cache", plan.policy.cold_cache},
         {"groups", plan.groups.size()},
         {"streams", plan.streams.size()},
+        {"instances", plan.instances},
         {"arena_bytes", plan.arena_bytes},
         {"kernels", KernelsJson(*times)},
         {"text",

@@ -104,6 +104,10 @@ TEST_P(Conformance, Pairs) {
   EXPECT_EQ(ToString(CheckPairs(device(), text(), precision())), "OK") << text();
 }
 
+TEST_P(Conformance, Instances) {
+  EXPECT_EQ(ToString(CheckInstances(device(), text(), precision()).status()), "OK") << text();
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Conformance, testing::ValuesIn(AllParams()), NameOf);
 
 // The cpu computes in f32 what a model states as f16 or bf16: every case with these types instead,
@@ -125,6 +129,19 @@ TEST(ConformanceCases, HaveSixteenBitsOnTheCpu) {
     }
   }
   EXPECT_GT(taken, 200);
+}
+
+// Of the cases enough have a batch that can be cut.
+TEST(ConformanceCases, RunInInstances) {
+  int plans = 0;
+  for (const auto& cases : {OperatorCases(), NetworkCases()}) {
+    for (const ConformanceCase& c : cases) {
+      const auto checked = CheckInstances(OpenOnce("cpu"), c.text);
+      ASSERT_EQ(ToString(checked.status()), "OK") << c.name;
+      plans += *checked;
+    }
+  }
+  EXPECT_GT(plans, 100);
 }
 
 // One network is enough, because a cold run is the same for all operators.

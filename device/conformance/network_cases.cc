@@ -74,6 +74,9 @@ constexpr ConformanceCase kNetworkCases[] = {
     {"unused input", "input x f32[3]; input unused f32[2]; output y = relu(x)"},
     {"upsampling", "input x f32[1,16,9,7]; w = const f32[32,16,3,3] seed 1; b = const f32[32] seed 2; v = const f32[32,16,1,1] seed 3; c = relu(conv(x, w, b) strides=[2,2] pads=[1,1,1,1] dilations=[1,1]); u = resize(c) sizes=[1,32,9,7] mode=linear; output y = relu(add(u, conv(x, v, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]))"},
     {"upsampled concat", "input x f32[1,16,10,8]; w = const f32[32,16,3,3] seed 1; b = const f32[32] seed 2; v = const f32[8,48,3,3] seed 3; a = const f32[8] seed 4; c = relu(conv(x, w, b) strides=[2,2] pads=[1,1,1,1] dilations=[1,1]); u = resize(c) sizes=[1,32,10,8] coordinate_transformation_mode=asymmetric nearest_mode=floor; output y = conv(concat(u, x) axis=1, v, a) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]"},
+    {"batch of convs", "input x f32[4,3,8,8]; w = const f32[21,3,3,3] seed 1; b = const f32[21] seed 2; v = const f32[16,21,1,1] seed 3; c = const f32[16] seed 4; h = relu(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]); g = conv(h, v, c) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]; output y = reduce_mean(add(g, relu(g))) axes=[2,3]"},
+    {"batch of tokens", "input x f32[6,5,16]; w = const f32[16,16] seed 1; v = const f32[16,16] seed 2; q = transpose(reshape(matmul(x, w)) shape=[6,5,2,8]) perm=[0,2,1,3]; k = transpose(reshape(matmul(x, v)) shape=[6,5,2,8]) perm=[0,2,3,1]; s = softmax(matmul(q, k)) axis=3; output y = reshape(transpose(matmul(s, q)) perm=[0,2,1,3]) shape=[30,16]; output z = gelu(x)"},
+    {"batch with a token", "input x f32[4,3,6]; c = const f32[1,1,6] seed 1; e = expand(c) shape=[4,1,6]; output y = softmax(concat(e, x) axis=1) axis=2"},
 };
 // clang-format on
 

@@ -38,4 +38,10 @@ Status CheckLayouts(Device& device, std::string_view text, const std::string& pr
 // nothing on a device of one stream.
 Status CheckPairs(Device& device, std::string_view text, const std::string& precision = "fp32");
 
+// Checks plans of several instances: in two parts and in as many as there are samples. The outputs
+// equal the reference's, and are the bytes that the instance's plan gives on each part by itself.
+// Checks nothing where the batch cannot be cut; returns the number of plans.
+StatusOr<int> CheckInstances(Device& device, std::string_view text,
+                             const std::string& precision = "fp32");
+
 }  // namespace ag

@@ -74,7 +74,7 @@ StatusOr<int> AxisOf(const Graph& graph, NodeId id, const Samples& samples) {
 StatusOr<Samples> FindSamples(const Graph& graph) {
   Samples samples{0, std::vector<int>(graph.size(), -1)};
   AG_LET(samples.batch, BatchOf(graph));
-  if (samples.batch == 1) return samples;  // One sample: there is nothing to mix.
+  if (samples.batch < 2) return samples;  // There is nothing to mix.
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (graph.is_constant(id)) continue;
     if (graph.node(id).op == OpKind::kInput) {

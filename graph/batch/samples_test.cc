@@ -60,6 +60,8 @@ TEST(Samples, AreRefusedByName) {
        "INVALID_ARGUMENT: inputs x and z: batches of 4 and 2"},
       {"input x f32\noutput y = relu(x)\n", "INVALID_ARGUMENT: input x: no axis for the batch"},
       {"input x f32[1,8]\noutput y = reduce_mean(x) axes=[0]\n", "OK"},
+      {"input x f32[0,8]\noutput y = relu(x)\n", "OK"},
+      {"c = const f32[2,8] seed 1\noutput y = relu(c)\n", "OK"},
   };
   for (const auto& c : kCases) EXPECT_EQ(WhyNot(c.text), c.status) << c.text;
   EXPECT_EQ(WhyNot("input x f32[6,8]\noutput y = relu(x)\n", 4),

@@ -41,7 +41,8 @@ void Fields(auto& io, Is<Plan> auto& plan) {
 std::string EncodePlan(const Plan& plan) {
   ByteWriter head;
   head.U32(kPlanMagic);
-  head.U32(kPlanBytesVersion);
+  head.U32(plan.instances > 1 ? kInstancesVersion : kPlanBytesVersion);
+  if (plan.instances > 1) head.U32(static_cast<uint32_t>(plan.instances));
   return EncodeFields(plan, std::move(head));
 }
 
@@ -51,8 +52,18 @@ StatusOr<Plan> DecodePlan(std::string_view bytes) {
   AG_LET(const uint32_t version, in.U32());
   if (magic != kPlanMagic) return Err(StatusCode::kDataLoss, "not a plan: magic is {:#x}", magic);
   if (version == kPlanBytesVersion) return DecodeFields<Plan>(in);
-  return Err(StatusCode::kDataLoss, "plan: expected version {}, got {}", kPlanBytesVersion,
-             version);
+  if (version != kInstancesVersion) {
+    return Err(StatusCode::kDataLoss, "plan: expected version {} or {}, got {}", kPlanBytesVersion,
+               kInstancesVersion, version);
+  }
+  AG_LET(const uint32_t instances, in.U32());
+  if (instances < 2 || instances > kInstancesMax) {
+    return Err(StatusCode::kDataLoss, "plan: {} instances: expected 2 to {}", instances,
+               kInstancesMax);
+  }
+  AG_LET(Plan plan, DecodeFields<Plan>(in));
+  plan.instances = static_cast<int32_t>(instances);
+  return plan;
 }
 
 }  // namespace ag

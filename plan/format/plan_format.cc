@@ -42,6 +42,9 @@ std::string FormatPlan(const Graph& graph, const Plan& plan) {
   std::string text = fmt::format(
       "plan of graph {}: {} groups ({} views), {} streams, arena {} bytes\n", plan.graph.Short(),
       plan.groups.size(), views, plan.streams.size(), plan.arena_bytes);
+  if (plan.instances > 1) {
+    text += fmt::format("instances {}: each on an equal part of the batch\n", plan.instances);
+  }
   for (size_t s = 0; s < plan.streams.size(); ++s) {
     const Stream& stream = plan.streams[s];
     text += fmt::format("stream {}: cores {}\n", s,

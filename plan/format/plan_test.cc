@@ -30,6 +30,53 @@ struct TwoBranches {
   Plan plan;
 };
 
+// A plan of four samples that runs one by one.
+struct OneByOne {
+  OneByOne() : graph(GraphOf("input x f32[4,8]\noutput y = relu(softmax(x) axis=1)\n")) {
+    const Graph part = GraphOf("input x f32[1,8]\noutput y = relu(softmax(x) axis=1)\n");
+    RooflineTimes times(SmallSpec());
+    plan = InstancesOf(*MakePlan(part, SmallSpec(), {}, times, {}, 1), graph, 4);
+  }
+  Graph graph;
+  Plan plan;
+};
+
+TEST(PlanOfInstances, IsOfOnePart) {
+  const OneByOne made;
+  EXPECT_EQ(ToString(ValidatePlan(made.graph, made.plan, SmallSpec())), "OK");
+  EXPECT_EQ(made.plan.arena_bytes, 32);  // One row.
+  const std::string text = FormatPlan(made.graph, made.plan);
+  EXPECT_NE(text.find("\ninstances 4: each on an equal part of the batch\n"), text.npos) << text;
+  Plan whole = made.plan;
+  whole.instances = 1;
+  EXPECT_NE(ToString(ValidatePlan(made.graph, whole, SmallSpec())), "OK");
+  whole.instances = 3;
+  EXPECT_EQ(Message(ValidatePlan(made.graph, whole, SmallSpec())),
+            "plan: 3 instances: batch 4: not a multiple of 3");
+  whole.instances = 0;
+  EXPECT_EQ(Message(ValidatePlan(made.graph, whole, SmallSpec())),
+            "plan: 0 instances: expected at least 1");
+  const Graph mixed = GraphOf("input x f32[4,8]\noutput y = relu(softmax(x) axis=0)\n");
+  whole = InstancesOf(made.plan, mixed, 4);
+  EXPECT_EQ(Message(ValidatePlan(mixed, whole, SmallSpec())),
+            "plan: 4 instances: softmax (node 1) -> f32[4,8]: mixes the samples of the batch");
+}
+
+TEST(PlanOfInstances, IsVersionTwo) {
+  const OneByOne made;
+  std::string bytes = EncodePlan(made.plan);
+  EXPECT_EQ(bytes[4], 2);
+  const auto back = DecodePlan(bytes);
+  ASSERT_EQ(ToString(back.status()), "OK");
+  EXPECT_EQ(back->instances, 4);
+  EXPECT_EQ(EncodePlan(*back), bytes);
+  EXPECT_EQ(EncodePlan(InstanceOf(made.plan, made.graph))[4], 1);
+  bytes[8] = 1;
+  EXPECT_EQ(Message(DecodePlan(bytes).status()), "plan: 1 instances: expected 2 to 1048576");
+  bytes[4] = 3;
+  EXPECT_EQ(Message(DecodePlan(bytes).status()), "plan: expected version 1 or 2, got 3");
+}
+
 // One mistake in Made::plan, and the message of ValidatePlan ("*": the rest does not matter).
 struct Spoiled {
   const char* name;

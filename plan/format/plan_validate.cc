@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/batch/part_of_batch.h"
 #include "plan/format/plan_checks.h"
 #include "plan/fusion/group_dependencies.h"
 #include "plan/spec/invalid.h"
@@ -242,6 +243,16 @@ Status ValidatePlan(const Graph& graph, const Plan& plan, const DeviceSpec& spec
   if (plan.graph != graph.digest()) {
     return InvalidPlan(
         fmt::format("made for graph {}, got {}", plan.graph.Short(), graph.digest().Short()));
+  }
+  if (plan.instances < 1) {
+    return InvalidPlan(fmt::format("{} instances: expected at least 1", plan.instances));
+  }
+  if (plan.instances > 1) {
+    const StatusOr<Graph> part = PartOfBatch(graph, plan.instances);
+    if (!part.ok()) {
+      return InvalidPlan(fmt::format("{} instances: {}", plan.instances, Message(part.status())));
+    }
+    return ValidatePlan(*part, InstanceOf(plan, *part), spec);
   }
   AG_TRY(CheckOffers(spec, plan.policy.precision));
   AG_TRY(CheckGroups(graph, plan, spec));

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "device/api/instances.h"
 #include "device/cuda/launch/executable.h"
 #include "graph/text_form.h"
 #include "plan/format/plan_validate.h"
@@ -47,6 +48,7 @@ class GpuDevice : public Device {
 
   StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {
     AG_TRY(ValidatePlan(request.graph, request.plan, spec()));
+    if (request.plan.instances > 1) return BuildInstances(*this, request);
     AG_LET(
         std::unique_ptr<GpuExecutable> executable,
         MakeExecutable({*parts_.driver, *parts_.sources, eviction_, parts_.chip, spec()}, request));
