@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "graph/batch/part_of_batch.h"
+
 namespace ag {
 namespace {
 
@@ -116,6 +118,19 @@ StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSettin
                                          : MakeTimedPlan(request, setting.times));
   if (!options.allow_failed) AG_TRY(made.failure);
   return CandidateOf(graph, setting, std::move(made));
+}
+
+StatusOr<PlanCandidate> MakeInstancesPlan(const Graph& graph, const SearchSetting& setting,
+                                          int32_t instances) {
+  AG_LET(const Graph part, PartOfBatch(graph, instances));
+  AG_LET(PlanCandidate made, MakeOneStreamPlan(part, setting));
+  made.graph = graph;
+  made.plan = InstancesOf(std::move(made.plan), graph, instances);
+  for (double* const ns :
+       {&made.mixed_ns, &made.sum_ns, &made.critical_path_ns, &made.makespan_ns}) {
+    *ns *= instances;
+  }
+  return made;
 }
 
 StatusOr<PlanCandidate> MakeGuessedPlan(const Graph& graph, const SearchSetting& setting) {

@@ -30,6 +30,12 @@ struct OneStreamOptions {
 StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSetting& setting,
                                           const OneStreamOptions& options = {});
 
+// Returns a plan on one stream that runs `instances` times, each on an equal part of the batch,
+// from group times at the part's size. The errors of PartOfBatch (graph/batch/part_of_batch.h) and
+// of MakeOneStreamPlan.
+StatusOr<PlanCandidate> MakeInstancesPlan(const Graph& graph, const SearchSetting& setting,
+                                          int32_t instances);
+
 // Returns the plan of a session that measures nothing: by estimates, with the device's own guess of
 // each kernel. `makespan_ns` is an estimate.
 StatusOr<PlanCandidate> MakeGuessedPlan(const Graph& graph, const SearchSetting& setting);

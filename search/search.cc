@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "graph/batch/samples.h"
 #include "plan/format/plan_codec.h"
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/close_layouts.h"
@@ -31,6 +32,10 @@ constexpr double kInputCoverEnd = 0.4;
 constexpr double kInputAlternativesEnd = 0.3;
 constexpr double kInputPlanEnd = 0.5;
 
+// Samples of an instance, in the order in which they are tried, and the fraction of the remaining
+// time after which no further size is.
+constexpr int64_t kInstanceSizes[] = {4, 1, 8, 2, 16};
+constexpr double kInstancesShare = 0.3;
 // The fraction of the remaining time that the search inside cells may take.
 constexpr double kCellsShare = 0.3;
 // SearchRun::round_share where all operators are in cells that were known: what is to be found
@@ -88,6 +93,9 @@ class PlanSearch {
   void RefineInput();
   void ChooseLayout();
   Status MeasureInput();
+  void TryInstances();
+  void TryInstancesOfBest();
+  void MeasureInstances(std::vector<PlanCandidate> plans);
   void SearchCells();
   void SearchRounds();
   void SearchFrom(const RankedGraph& root);
@@ -131,6 +139,7 @@ class PlanSearch {
   double best_speedup_ = 1;
   int input_groups_ = 0, input_alternatives_ = 0;
   int cell_groups_ = 0;
+  int32_t instances_ = 1;  // Of the fastest plan of the input's own graph.
   std::vector<RegionUse> region_uses_;
   Nanos end_by_ = Nanos::max();  // As the Measurer was told.
   Nanos plan_takes_{0};          // Time to build and time one plan, in the last call.
@@ -152,10 +161,12 @@ StatusOr<SearchResult> PlanSearch::Run() {
     } else {
       AG_TRY(measured);
       OfferBest();
+      TryInstances();
       SearchCells();
       run_.at_step = [this] { OfferBest(); };
       SearchRounds();
       run_.at_step = nullptr;
+      TryInstancesOfBest();
     }
   }
   SearchResult result = InputResult();
@@ -205,6 +216,7 @@ bool PlanSearch::MayRefine(const PlanCandidate& candidate) {
 
 // Returns the kernels that are faster inside the plan, and sets them in it.
 std::vector<KernelChoice> PlanSearch::Refine(PlanCandidate* candidate) {
+  if (candidate->plan.instances > 1) return {};  // Its groups are not those of candidate->graph.
   if (!MayRefine(*candidate)) return {};
   ++run_.counts.refined;
   run_.Report("refining kernels");
@@ -330,6 +342,76 @@ void PlanSearch::Enqueue(RankedGraph graph, double speedup) {
   run_.SetBestSpeedup(best_speedup_);
   const Digest digest = graph.graph.digest();
   queue_.emplace(std::pair{-speedup, digest}, std::move(graph));
+}
+
+// Times plans that run on parts of the batch beside the input's plan. The input's own graph alone:
+// the size that is fastest there is tried again on the best graph (TryInstancesOfBest).
+void PlanSearch::TryInstances() {
+  const SearchLimits& limits = request_.options.limits;
+  const bool is_ours = request_.options.method == SearchMethod::kOurs;
+  if (!is_ours || limits.instance_sizes_max <= 0 || run_.Over()) return;
+  const StatusOr<Samples> samples = FindSamples(request_.input);
+  if (!samples.ok() || samples->batch < 2) return;
+  const bool is_timed = run_.search_end() != Nanos::max();
+  const auto left_ns = static_cast<double>(run_.TimeLeft().count());
+  const Nanos end =
+      is_timed ? run_.Now() + Nanos(static_cast<int64_t>(kInstancesShare * left_ns)) : Nanos::max();
+  // All sizes together leave half of the groups for the rounds.
+  const int groups_max = std::max(1, limits.groups_max / (2 * kInstanceSizesMax));
+  std::vector<PlanCandidate> plans;
+  for (const int64_t size : kInstanceSizes) {
+    if (size >= samples->batch || samples->batch % size != 0) continue;
+    const bool is_over = run_.Over() || run_.Now() >= end;
+    if (is_over || run_.counts.instance_sizes >= limits.instance_sizes_max) break;
+    ++run_.counts.instance_sizes;
+    times_.BeginStage(groups_max);
+    const auto instances = static_cast<int32_t>(samples->batch / size);
+    auto plan = MakeInstancesPlan(request_.input, setting_, instances);
+    if (plan.ok()) plans.push_back(*std::move(plan));
+  }
+  times_.BeginStage();
+  MeasureInstances(std::move(plans));
+}
+
+// Makes the fastest rewritten graph's plan on parts of the batch, where the input's own gained by
+// it.
+void PlanSearch::TryInstancesOfBest() {
+  if (instances_ == 1 || run_.Over()) return;
+  const MeasuredPlan* best = nullptr;
+  for (const MeasuredPlan& measured : measured_) {
+    if (measured.candidate.step == RewriteTrail::kInput || measured.timing.speedup <= 1) continue;
+    if (best == nullptr || measured.timing.speedup > best->timing.speedup) best = &measured;
+  }
+  if (best == nullptr) return;
+  times_.BeginStage();
+  auto plan = MakeInstancesPlan(best->candidate.graph, setting_, instances_);
+  if (!plan.ok()) return;
+  plan->step = best->candidate.step;
+  plan->origin = best->candidate.origin;
+  std::vector<PlanCandidate> plans;
+  plans.push_back(*std::move(plan));
+  MeasureInstances(std::move(plans));
+}
+
+void PlanSearch::MeasureInstances(std::vector<PlanCandidate> plans) {
+  if (plans.empty() || run_.Cancelled()) return;
+  run_.Report("measuring plans");
+  EndBy(run_.search_end());
+  std::vector<const PlanCandidate*> pointers;
+  for (const PlanCandidate& plan : plans) pointers.push_back(&plan);
+  const StatusOr<std::vector<PlanTiming>> timings =
+      MeasureBesideInput(pointers, Measurer::Effort::kRanking);
+  if (!timings.ok()) return;  // The rounds meet the same error, and say so.
+  double best = 1;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const PlanTiming& timing = (*timings)[i + 1];
+    if (!timing.status.ok()) continue;
+    if (timing.speedup > best) {
+      best = timing.speedup;
+      instances_ = plans[i].plan.instances;
+    }
+    measured_.push_back({std::move(plans[i]), timing});
+  }
 }
 
 // Searches cells, and adds what comes of them to the graphs that rounds begin from.
@@ -536,6 +618,7 @@ SearchResult PlanSearch::InputResult() const {
   result.cell_graphs = run_.counts.cell_graphs;
   result.cell_groups = cell_groups_;
   result.cell_takes = run_.counts.cell_takes;
+  result.instance_sizes = run_.counts.instance_sizes;
   result.regions = region_uses_;
   result.groups_measured = times_.measured();
   result.groups_failed = times_.failed();
@@ -677,6 +760,7 @@ SearchLimits ReplayLimits(const SearchLimits& used, const SearchResult& result) 
   limits.cell_graphs_max = result.cell_graphs;
   limits.cell_groups_max = result.cell_groups;
   limits.cell_takes_max = result.cell_takes;
+  limits.instance_sizes_max = result.instance_sizes;
   limits.groups_max = result.groups_asked;
   limits.pairs_max = result.pairs_measured + result.pairs_failed;
   limits.refines_max = result.plans_refined;

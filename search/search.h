@@ -59,6 +59,9 @@ class Measurer {
   virtual StatusOr<std::vector<KernelChoice>> RefinePlan(const Candidate& candidate);
 };
 
+// The most sizes of instances that a search tries (SearchLimits::instance_sizes_max).
+inline constexpr int kInstanceSizesMax = 5;
+
 // Counts are the budget; times are backstops (docs/design.md, Search).
 struct SearchLimits {
   int rounds_max = 8;         // Graphs taken from the outer queue.
@@ -75,6 +78,9 @@ struct SearchLimits {
   // not searched. And the distinct groups requested for them.
   int cell_graphs_max = 3000;
   int cell_groups_max = 200;
+  // Sizes of instances that are tried on the input, of 4, 1, 8, 2 and 16 samples, in this order,
+  // where the samples of its batch do not depend on each other (graph/batch/samples.h); 0: none.
+  int instance_sizes_max = 0;
   // Pairs of groups timed together, per search. Only on a device that deals blocks out to any free
   // core (DeviceSpec::block_outputs); on other devices each stream has its own cores.
   int pairs_max = 8;
@@ -204,6 +210,7 @@ struct SearchResult : FoundPlan {
   // Before the rounds: graphs scored inside cells, groups requested for them, and tries to take
   // what was found there.
   int cell_graphs = 0, cell_groups = 0, cell_takes = 0;
+  int instance_sizes = 0;          // Sizes of instances tried on the input.
   std::vector<RegionUse> regions;  // The distinct cells, in the order in which they were searched.
   int groups_measured = 0, groups_failed = 0;
   // What counts for groups_max: these, and a group that several forms of cells asked for once for

@@ -18,6 +18,7 @@ struct SearchCounts {
   // was found for a form at one of its copies. A replay repeats them.
   int cell_graphs = 0;
   int cell_takes = 0;
+  int instance_sizes = 0;
   int candidates = 0;
   int pruned = 0;  // Of the scored graphs: dropped, as they were not below beta x the best.
   int plans_timed = 0;

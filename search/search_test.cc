@@ -87,6 +87,60 @@ void ExpectSound(const SearchRequest& request, const SearchResult& result) {
   EXPECT_THAT(result.rewrites, IsEmpty());
 }
 
+// Four samples, each in a cache that does not hold two; launches cost next to nothing.
+DeviceSpec CachedSpec() {
+  return *ParseDeviceSpec(
+      "name cached\ndtypes f32\ncores 1\nflops_per_second 1e13\nbytes_per_second 1e9\n"
+      "cache_bytes_per_second 1e11\ncache_bytes 60000\nlaunch_ns 10\n"
+      "pattern matmul = MatMul layouts plain\npattern softmax = Softmax layouts plain\n"
+      "pattern move = Transpose|Reshape|Expand layouts plain\n");
+}
+
+TEST_F(SearchTest, RunsThePartsOfABatchWhereThatIsFaster) {
+  measurer_ = FakeMeasurer(CachedSpec());
+  measurer_.group_ns = [](const GroupProblem& p) { return RooflineNs(p, CachedSpec()); };
+  SearchRequest request = Request(R"(
+input x f32[4,4096]
+output "y" = softmax(softmax(x) axis=1) axis=1
+)",
+                                  "");
+  const auto whole = Find(request);
+  ASSERT_EQ(ToString(whole.status()), "OK");
+  EXPECT_EQ(whole->plan.instances, 1);
+  EXPECT_EQ(whole->instance_sizes, 0);
+  request.options.limits.instance_sizes_max = kInstanceSizesMax;
+  const auto parts = Find(request);
+  ASSERT_EQ(ToString(parts.status()), "OK");
+  ExpectSound(request, *parts);
+  EXPECT_EQ(parts->instance_sizes, 2);  // One and two samples.
+  EXPECT_EQ(parts->plan.instances, 4);
+  EXPECT_EQ(parts->timing.verdict, Verdict::kFaster);
+  EXPECT_GT(parts->timing.speedup, 10);
+  EXPECT_EQ(parts->graph.digest(), request.input.digest());
+  request.options.limits = ReplayLimits(request.options.limits, *parts);
+  const auto replay = Find(request);
+  ASSERT_EQ(ToString(replay.status()), "OK");
+  EXPECT_EQ(EncodePlan(replay->plan), EncodePlan(parts->plan));
+}
+
+TEST_F(SearchTest, RewritesAndPartsGoTogether) {
+  measurer_ = FakeMeasurer(CachedSpec());
+  measurer_.group_ns = [](const GroupProblem& p) { return RooflineNs(p, CachedSpec()); };
+  SearchRequest request = Request(R"(
+input x f32[4,64,64]
+v = const f32[64,64] seed 1
+w = const f32[64,64] seed 2
+output "y" = matmul(matmul(x, v), w)
+)",
+                                  kReassociate);
+  request.options.limits.instance_sizes_max = kInstanceSizesMax;
+  const auto result = Find(request);
+  ASSERT_EQ(ToString(result.status()), "OK");
+  ExpectSound(request, *result);
+  EXPECT_THAT(result->rewrites, SizeIs(1));
+  EXPECT_EQ(result->plan.instances, 4);
+}
+
 TEST_F(SearchTest, FindsThePlantedWinAndSaysHow) {
   const SearchRequest request = Request(kTwoProducts, kReassociate);
   const auto result = Find(request);

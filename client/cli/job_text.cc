@@ -87,6 +87,11 @@ std::string LatencyRows(const v1::Result& r) {
          Row("output", text(r.output_latency()) + "  " + r.output_runtime());
 }
 
+std::string InstancesText(const v1::Result& result) {
+  if (result.instances() < 2) return "";
+  return fmt::format(", {} times on equal parts of the batch", result.instances());
+}
+
 }  // namespace
 
 std::string StateText(v1::Job::State state) {
@@ -276,8 +281,8 @@ std::string ResultTable(const v1::Job& job) {
   }
   if (!r.clean_up().empty()) text += Row("clean-up", RewritesText(r.clean_up()));
   text += PortableRows(r);
-  text += Row("plan", fmt::format("{} groups on {} stream{}", r.groups(), r.streams(),
-                                  r.streams() == 1 ? "" : "s"));
+  text += Row("plan", fmt::format("{} groups on {} stream{}{}", r.groups(), r.streams(),
+                                  r.streams() == 1 ? "" : "s", InstancesText(r)));
   text += SearchRows(r);
   text += Row("cache", r.cache().model_hit() ? std::string("the whole answer; nothing was measured")
                                              : fmt::format("{} hits, {} misses", r.cache().hits(),

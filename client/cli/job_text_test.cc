@@ -180,6 +180,8 @@ TEST(JobText, TheTableFollowsTheResult) {
          *step->mutable_ratio() = Ratio(1.3);
        },
        "  kept         clean-up x1 of 1: FASTER 1.300x  (1.200 to 1.400)\n"},
+      {"instances", [](v1::Result& r) { r.set_instances(8); },
+       "  plan         10 groups on 2 streams, 8 times on equal parts of the batch\n"},
       {"one stream", [](v1::Result& r) { r.set_streams(1); },
        "  plan         10 groups on 1 stream\n"},
       {"two rewrites",

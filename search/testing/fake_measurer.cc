@@ -1,5 +1,6 @@
 #include "search/testing/fake_measurer.h"
 
+#include "graph/batch/part_of_batch.h"
 #include "graph/text_form.h"
 #include "plan/schedule/contention_model.h"
 #include "plan/schedule/makespan.h"
@@ -81,7 +82,9 @@ int FakeMeasurer::ActiveCores(const GroupProblem& problem) const {
 }
 
 double FakeMeasurer::SimulatedNs(const Candidate& candidate) const {
-  return RunNs(candidate.graph, candidate.plan);
+  const StatusOr<Graph> part = PartOfBatch(candidate.graph, candidate.plan.instances);
+  AG_CHECK(part.ok());
+  return candidate.plan.instances * RunNs(*part, InstanceOf(candidate.plan, *part));
 }
 
 double FakeMeasurer::RunNs(const Graph& graph, const Plan& plan) const {

@@ -8,6 +8,7 @@
 #include "base/measuring_lock.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "graph/batch/part_of_batch.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/model_facts.h"
 #include "graph/onnx/operators/operators.h"
@@ -53,6 +54,7 @@ SearchLimits LimitsOf(const v1::SearchBudget& budget) {
   limits.stale_graphs_max = budget.stale_graphs();
   limits.cell_graphs_max = budget.cell_graphs();
   limits.candidates_max = budget.candidates();
+  limits.instance_sizes_max = kInstanceSizesMax;
   return limits;
 }
 
@@ -569,10 +571,11 @@ v1::Report Pipeline::ReportOf(const Setting& setting, const Imported& imported,
   report.set_overlap(found.overlap);
   AddLines(FormatPlan(imported.input, found.input_plan), report.mutable_input_plan());
   AddLines(FormatPlan(output.graph, output.plan), report.mutable_output_plan());
-  for (size_t g = 0; g < output.plan.groups.size(); ++g) {
+  const StatusOr<Graph> part = PartOfBatch(output.graph, output.plan.instances);
+  for (size_t g = 0; part.ok() && g < output.plan.groups.size(); ++g) {
     const Group& group = output.plan.groups[g];
     if (group.pattern == kViewPattern) continue;
-    const auto measured = measurer.Remembered(ExtractGroup(output.graph, group, setting.policy));
+    const auto measured = measurer.Remembered(ExtractGroup(*part, group, setting.policy));
     if (!measured.has_value()) continue;
     v1::GroupKernels* kernels = report.add_output_kernels();
     kernels->set_group(static_cast<int>(g));
@@ -613,6 +616,7 @@ StatusOr<JobOutcome> Pipeline::Conclude(const Setting& setting, const Imported& 
   result.mutable_warnings()->Assign(warnings.begin(), warnings.end());
   result.set_groups(static_cast<int>(output.plan.groups.size()));
   result.set_streams(static_cast<int>(output.plan.streams.size()));
+  result.set_instances(output.plan.instances);
   result.mutable_cache()->set_hits(measurer.hits());
   result.mutable_cache()->set_misses(measurer.misses());
   result.set_seconds(std::chrono::duration<double>(clock_.Now() - setting.began).count());

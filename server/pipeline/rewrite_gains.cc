@@ -48,7 +48,8 @@ class AlikePlans {
         streams_(std::max(1, static_cast<int>(like.plan.streams.size()))) {
     std::vector<std::pair<GroupProblem, std::string>> kernels;
     for (const Group& group : like.plan.groups) {
-      if (group.pattern == kViewPattern) continue;
+      // Of a plan in instances the groups have other sizes than those of the plans made here.
+      if (group.pattern == kViewPattern || like.plan.instances > 1) continue;
       kernels.emplace_back(ExtractGroup(like.graph, group, request.policy), group.kernel);
       times_.Want(kernels.back().first);
     }
