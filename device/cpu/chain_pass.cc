@@ -9,7 +9,6 @@
 
 #include "device/cpu/half_loops.h"
 #include "device/cpu/parallel.h"
-#include "graph/half.h"
 
 namespace ag::cpu {
 namespace {
@@ -20,7 +19,10 @@ struct BFloat16 {
 
   BFloat16() = default;
   template <class T>
-  explicit BFloat16(T value) : bits(FloatToBFloat16(static_cast<float>(value))) {}
+  explicit BFloat16(T value) {
+    const auto number = static_cast<float>(value);
+    StoreAsBf16(&number, &bits, 1);
+  }
   explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
   explicit operator double() const { return static_cast<float>(*this); }
 };
@@ -161,7 +163,7 @@ void Store(DType dtype, const T* src, void* data, int64_t start, int64_t n) {
     using Dst = std::remove_pointer_t<decltype(type)>;
     Dst* dst = static_cast<Dst*>(data) + start;
     if constexpr (std::is_same_v<Dst, BFloat16> && std::is_same_v<T, float>) {
-      return NarrowToHalf(DType::kBFloat16, src, &dst->bits, n);
+      return StoreAsBf16(src, &dst->bits, n);
     }
     for (int64_t i = 0; i < n; ++i) {
       if constexpr (std::is_same_v<Dst, bool>) {

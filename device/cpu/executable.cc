@@ -529,7 +529,7 @@ void CpuExecutable::ConvertNarrowed(bool is_output, std::span<const Tensor> inpu
         WidenHalf(DType::kBFloat16, own + begin, to + begin, end - begin);
       } else {
         const float* const from = inputs[narrowed.index].As<float>().data();
-        NarrowToHalf(DType::kBFloat16, from + begin, own + begin, end - begin);
+        StoreAsBf16(from + begin, own + begin, end - begin);
       }
     });
   }

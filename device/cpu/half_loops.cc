@@ -82,6 +82,17 @@ AG_CLONES void NarrowBF16(const float* from, uint16_t* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<uint16_t>(NarrowedBF16(from[i]));
 }
 
+AG_CLONES void StoreBF16(const float* from, uint16_t* to, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t bits = NarrowedBF16(from[i]);
+    const uint32_t magnitude = std::bit_cast<uint32_t>(from[i]) & ~kSignBit;
+    const uint32_t grew =
+        MaskIf(magnitude < kInfinityBits) & MaskIf((bits & 0x7fffU) == kInfinityBits >> 16);
+    to[i] = static_cast<uint16_t>(bits - (grew & 1U));
+  }
+}
+
 AG_CLONES void RoundBF16(const float* from, float* to, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) to[i] = WidenedBF16(NarrowedBF16(from[i]));
@@ -170,6 +181,8 @@ void NarrowToHalf(DType dtype, const float* from, uint16_t* to, int64_t n) {
   if (dtype == DType::kBFloat16) return NarrowBF16(from, to, n);
   HasF16c() ? NarrowByF16c(from, to, n) : NarrowF16(from, to, n);
 }
+
+void StoreAsBf16(const float* from, uint16_t* to, int64_t n) { StoreBF16(from, to, n); }
 
 void RoundToHalf(DType dtype, const float* from, float* to, int64_t n) {
   if (dtype == DType::kBFloat16) return RoundBF16(from, to, n);

@@ -32,6 +32,21 @@ TEST_P(HalfLoops, WidenEveryPattern) {
   }
 }
 
+TEST(HalfLoopsOfBf16, StoreAsBf16KeepsFiniteNumbersFinite) {
+  const std::vector<float> from = {3.4e38F,   -3.4e38F, 3.38e38F, INFINITY, -INFINITY,
+                                   -3.38e38F, NAN,      1.0F,     -1e-40F,  0.0F};
+  const float most = BFloat16ToFloat(0x7f7f);
+  std::vector<uint16_t> to(from.size());
+  StoreAsBf16(from.data(), to.data(), std::ssize(from));
+  for (size_t i = 0; i < from.size(); ++i) {
+    const float rounded = BFloat16ToFloat(FloatToBFloat16(from[i]));
+    const bool grew = std::isfinite(from[i]) && std::isinf(rounded);
+    const float expected = grew ? std::copysign(most, from[i]) : rounded;
+    EXPECT_EQ(to[i], FloatToBFloat16(expected)) << from[i];
+  }
+  EXPECT_EQ(to[1], 0xff7f);
+}
+
 // Patterns of all exponents, and the neighbours of what lies half-way between two results.
 TEST_P(HalfLoops, NarrowToTheNearest) {
   std::vector<float> from = {0.0F, -0.0F, INFINITY, -INFINITY, NAN, 65519.9F, 65520.0F, 1e-45F};

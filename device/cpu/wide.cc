@@ -26,6 +26,7 @@ bool SelectsValues(OpKind op) {
 enum class Conversion : uint8_t {
   kWiden,   // From 16 bits in the one memory to f32 in the other.
   kNarrow,  // The other way round.
+  kStore,   // The same by StoreAsBf16: under precision bf16.
   kRound,   // In f32, in place.
 };
 
@@ -43,6 +44,8 @@ void Convert(const ConvertedPort& port, int cores, const void* from, void* to) {
     if (port.conversion == Conversion::kWiden) {
       WidenHalf(port.dtype, static_cast<const uint16_t*>(from) + begin,
                 static_cast<float*>(to) + begin, n);
+    } else if (port.conversion == Conversion::kStore) {
+      StoreAsBf16(static_cast<const float*>(from) + begin, static_cast<uint16_t*>(to) + begin, n);
     } else if (port.conversion == Conversion::kNarrow) {
       NarrowToHalf(port.dtype, static_cast<const float*>(from) + begin,
                    static_cast<uint16_t*>(to) + begin, n);
@@ -69,7 +72,10 @@ class ConvertingKernel : public Kernel {
     for (size_t i = 0; i < group.outputs.size(); ++i) {
       const bool is_float = !floats.outputs.empty() && floats.outputs[i];
       if (is_float != is_wide) {
-        Add(is_wide ? Conversion::kNarrow : Conversion::kWiden, group.outputs[i], i, &outputs_);
+        const DType dtype = context.graph.type(group.outputs[i].edge).dtype;
+        const bool stores = context.stores_bf16 && dtype == DType::kBFloat16;
+        const Conversion narrow = stores ? Conversion::kStore : Conversion::kNarrow;
+        Add(is_wide ? narrow : Conversion::kWiden, group.outputs[i], i, &outputs_);
       } else if (is_wide && !is_exact && !context.stores_bf16) {
         Add(Conversion::kRound, group.outputs[i], i, &outputs_);
       }
