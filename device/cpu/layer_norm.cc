@@ -5,6 +5,7 @@
 
 #include "device/cpu/block_ops.h"
 #include "device/cpu/chain.h"
+#include "device/cpu/float_rows.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/row_sums.h"
@@ -49,7 +50,9 @@ class ChainBefore {
         context_{.graph = context.graph,
                  .group = group_,
                  .cores = context.cores,
-                 .constants = context.constants} {
+                 .constants = context.constants,
+                 .wide = context.wide,
+                 .stores_bf16 = context.stores_bf16} {
     const Edge read = context.node(NormOf(context)).inputs[0];
     group_.nodes.pop_back();
     group_.outputs = {{read, Layout::kPlain}};
@@ -88,12 +91,13 @@ class LayerNorm : public Kernel {
     size_ = NumElements(shape.subspan(node.Int("axis")));
     epsilon_ = node.Float("epsilon");
     centred_ = node.op == OpKind::kLayerNorm;
+    memory_ = FloatRows(node.outputs[0].dtype, size_, cores_);
     const bool has_chain = NormOf(context) > 0;
     output_ = has_chain ? OutputOf(context) : 0;
     for (size_t i = has_chain ? 1 : 0; i < node.inputs.size(); ++i) {
       ports_[i] = context.InputOf(node.inputs[i]);
       if (ports_[i] >= 0) continue;
-      AG_LET(held_[i], context.constants->Get(node.inputs[i]));
+      AG_LET(held_[i], context.FloatConstants()->Get(node.inputs[i]));
     }
     if (!has_chain) return OkStatus();
     const ChainBefore before(context);
@@ -103,20 +107,23 @@ class LayerNorm : public Kernel {
     return OkStatus();
   }
 
-  Status Run(const RunContext&, Inputs inputs, Outputs outputs) override {
+  size_t scratch_bytes() const override { return memory_.scratch_bytes(); }
+
+  Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
     if (size_ == 0) return OkStatus();
     for (size_t i = 0; i < slots_.size(); ++i) made_[i] = outputs[slots_[i]];
     const int64_t grain = std::max<int64_t>(kLightGrain / size_, 1);
     ParallelFor(cores_, rows_, grain, [&](int64_t begin, int64_t end, int worker) {
       if (chain_ == nullptr) {
-        Rows(begin, end, Operand(inputs, 0), inputs, outputs);
+        const void* x = ports_[0] >= 0 ? inputs[ports_[0]] : held_[0].As<float>().data();
+        Rows({begin, end, worker}, x, context.scratch, inputs, outputs);
         return;
       }
       const int64_t step = std::max<int64_t>(kPartElements / size_, 1);
       for (int64_t row = begin; row < end; row += step) {
         const int64_t last = std::min(row + step, end);
         chain_->Run(row * size_, last * size_, worker, inputs, made_);
-        Rows(row, last, static_cast<const float*>(made_[0]), inputs, outputs);
+        Rows({row, last, worker}, made_[0], context.scratch, inputs, outputs);
       }
     });
     return OkStatus();
@@ -128,23 +135,26 @@ class LayerNorm : public Kernel {
                           : held_[i].As<float>().data();
   }
 
-  // Normalizes the rows [begin, end) of x, which may be the output.
-  void Rows(int64_t begin, int64_t end, const float* x, Inputs inputs, Outputs outputs) const {
+  // Rows of one worker.
+  struct Part {
+    int64_t begin = 0, end = 0;
+    int worker = 0;
+  };
+
+  // Normalizes rows of x, which may be the output.
+  void Rows(Part part, const void* x, std::byte* scratch, Inputs inputs, Outputs outputs) const {
     const float* scale = Operand(inputs, 1);
     const float* bias = centred_ ? Operand(inputs, 2) : nullptr;
-    auto* y = static_cast<float*>(outputs[output_]);
-    for (int64_t row = begin; row < end; ++row) {
-      const float* from = x + row * size_;
+    for (int64_t row = part.begin; row < part.end; ++row) {
+      const float* from = memory_.Read(x, row, scratch, part.worker);
       const auto count = static_cast<float>(size_);
       const auto mean = static_cast<float>(centred_ ? SumOfRow(from, size_) / count : 0);
       const double variance = SumOfSquaresOfRow(from, size_, mean) / count;
       const auto factor = static_cast<float>(1.0 / std::sqrt(variance + epsilon_));
-      float* to = y + row * size_;
-      if (centred_) {
-        Normalize(from, scale, bias, to, size_, mean, factor);
-      } else {
-        Scale(from, scale, to, size_, factor);
-      }
+      memory_.Write(outputs[output_], row, scratch, part.worker, [&](float* to) {
+        centred_ ? Normalize(from, scale, bias, to, size_, mean, factor)
+                 : Scale(from, scale, to, size_, factor);
+      });
     }
   }
 
@@ -152,6 +162,7 @@ class LayerNorm : public Kernel {
   bool centred_ = true;  // Layer norm: subtract the mean, add a bias.
   int64_t rows_ = 0, size_ = 0;
   double epsilon_ = 0;
+  FloatRows memory_;  // Of x and the result.
   int ports_[3] = {-1, -1, -1};
   Tensor held_[3];
   size_t output_ = 0;
@@ -163,16 +174,23 @@ class LayerNorm : public Kernel {
 Status CheckLayerNorm(const GroupContext& context) {
   const Node& node = context.node(NormOf(context));
   const TensorType& type = node.outputs[0];
-  if (type.dtype != DType::kFloat32 || !ArePlain(context.group)) {
+  if (!context.IsComputed(type.dtype) || !ArePlain(context.group)) {
     return Err(StatusCode::kUnimplemented, "{}: {} is not plain f32", Info(node.op).name,
                type.ToString());
   }
   for (size_t i = 1; i < node.inputs.size(); ++i) {
-    if (!context.IsInside(node.inputs[i].node)) continue;
-    return Err(StatusCode::kUnimplemented, "{}: operand {} is made inside the group",
-               Info(node.op).name, i);
+    const bool is_made = context.IsInside(node.inputs[i].node);
+    // Scale and bias are read as f32.
+    const bool is_half = type.dtype != DType::kFloat32 && context.InputOf(node.inputs[i]) >= 0;
+    if (!is_made && !is_half) continue;
+    return Err(StatusCode::kUnimplemented, "{}: operand {} is {}", Info(node.op).name, i,
+               is_made ? "made inside the group" : "not in f32");
   }
-  if (NormOf(context) == 0) return OkStatus();
+  if (NormOf(context) == 0) {
+    if (type.dtype == DType::kFloat32 || context.InputOf(node.inputs[0]) >= 0) return OkStatus();
+    return Err(StatusCode::kUnimplemented, "{}: a constant in {}", Info(node.op).name,
+               type.ToString());
+  }
   const ChainBefore before(context);
   GroupContext without = before.context();
   without.constants = nullptr;

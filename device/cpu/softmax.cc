@@ -3,6 +3,7 @@
 
 #include "device/cpu/block_ops.h"
 #include "device/cpu/fast_math.h"
+#include "device/cpu/float_rows.h"
 #include "device/cpu/host.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
@@ -35,14 +36,26 @@ class Softmax : public Kernel {
     outer_ = NumElements(shape.first(axis));
     size_ = shape[axis];
     inner_ = NumElements(shape.subspan(axis + 1));
+    memory_ = FloatRows(type.dtype, size_, cores);
+    is_bf16_ = type.dtype == DType::kBFloat16;
   }
 
-  Status Run(const RunContext&, Inputs inputs, Outputs outputs) override {
+  size_t scratch_bytes() const override { return memory_.scratch_bytes(); }
+
+  Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
     const auto* x = static_cast<const float*>(inputs[port_]);
     auto* y = static_cast<float*>(outputs[0]);
     if (size_ == 0 || inner_ == 0) return OkStatus();
     const int64_t grain = std::max<int64_t>(kLightGrain / 4 / (size_ * inner_), 1);
-    ParallelFor(cores_, outer_, grain, [&](int64_t begin, int64_t end, int) {
+    ParallelFor(cores_, outer_, grain, [&](int64_t begin, int64_t end, int worker) {
+      if (is_bf16_) {
+        for (int64_t row = begin; row < end; ++row) {
+          const float* from = memory_.Read(x, row, context.scratch, worker);
+          memory_.Write(y, row, context.scratch, worker,
+                        [&](float* to) { loops_.rows(from, to, 1, size_); });
+        }
+        return;
+      }
       if (inner_ == 1) {
         return loops_.rows(x + begin * size_, y + begin * size_, end - begin, size_);
       }
@@ -73,6 +86,8 @@ class Softmax : public Kernel {
   const SoftmaxLoops& loops_ = SoftmaxLoopsFor(InstructionSet());
   int port_;
   int cores_;
+  bool is_bf16_ = false;  // Then inner_ is 1.
+  FloatRows memory_;
   int64_t outer_ = 0, size_ = 0, inner_ = 0;
 };
 
@@ -81,7 +96,10 @@ Status CheckSoftmax(const GroupContext& context) {
   AG_LET(const int port, context.InputPort(0, 0));
   const bool plain = context.group.inputs[port].layout == Layout::kPlain &&
                      context.group.outputs[0].layout == Layout::kPlain;
-  if (type.dtype == DType::kFloat32 && plain) return OkStatus();
+  const std::span<const int64_t> shape(type.shape);
+  const bool is_last = NumElements(shape.subspan(context.node(0).Int("axis") + 1)) == 1;
+  const bool is_computed = type.dtype == DType::kFloat32 || (context.stores_bf16 && is_last);
+  if (is_computed && context.IsComputed(type.dtype) && plain) return OkStatus();
   return Err(StatusCode::kUnimplemented, "Softmax: {} is not plain f32", type.ToString());
 }
 
