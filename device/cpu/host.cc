@@ -50,6 +50,10 @@ pattern move = Transpose|Reshape|Expand|Gather layouts plain
 pattern kept = Opaque layouts plain
 )";
 
+constexpr std::string_view kOffersBf16 = "precision bf16 2.4e11\n";
+constexpr std::string_view kLacksBf16 =
+    "lacks bf16 the processor has neither AVX512-BF16 nor AMX-BF16\n";
+
 std::string Replace(std::string text, std::string_view what, std::string_view with) {
   for (size_t at = text.find(what); at != text.npos; at = text.find(what, at + with.size())) {
     text.replace(at, what.size(), with);
@@ -99,8 +103,7 @@ std::string SpecText(int cores) {
   text = Replace(std::move(text), "{cores}", fmt::format("{}", cores));
   text = Replace(std::move(text), "{flops}", wide ? "1.2e11" : "9e10");
   // Twice the products an instruction; oneDNN's take 0.50 of the time of those in f32.
-  text =
-      Replace(std::move(text), "{precisions}", HasBf16Products() ? "precision bf16 2.4e11\n" : "");
+  text = Replace(std::move(text), "{precisions}", HasBf16Products() ? kOffersBf16 : kLacksBf16);
   text = Replace(std::move(text), "{memory}", fmt::format("{}", memory));
   return Replace(std::move(text), "{blocked}",
                  wide ? "channels_last,blocked16," : "blocked8,channels_last,");

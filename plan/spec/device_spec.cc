@@ -244,6 +244,25 @@ Status AddPrecision(std::string_view text, DeviceSpec* spec) {
   return OkStatus();
 }
 
+// The word for "bf16 because of this": why a precision is not offered.
+constexpr std::string_view kLacks = "lacks";
+
+Status AddLack(std::string_view text, DeviceSpec* spec) {
+  if (Words(text).size() < 2) return Invalid("lacks: expected a precision and why");
+  spec->extra.emplace_back(kLacks, text);
+  return OkStatus();
+}
+
+// Returns why the precision is not offered, as ": reason"; empty where the spec does not say.
+std::string LackOf(const DeviceSpec& spec, std::string_view precision) {
+  for (const auto& [key, value] : spec.extra) {
+    const std::string_view text = value;
+    if (key != kLacks || Words(text)[0] != precision) continue;
+    return fmt::format(": {}", Trim(text.substr(precision.size())));
+  }
+  return "";
+}
+
 Status SetColdCache(std::string_view word, DeviceSpec* spec) {
   if (word != "yes" && word != "no") {
     return Invalid(fmt::format("cold_cache: expected yes or no, got '{}'", word));
@@ -262,6 +281,7 @@ Status ParseLine(std::string_view key, std::string_view value, DeviceSpec* spec)
   if (key == "pattern") return AddPattern(value, spec);
   if (key == "precision") return AddPrecision(value, spec);
   if (key == "cold_cache") return SetColdCache(value, spec);
+  if (key == kLacks) return AddLack(value, spec);
   if (std::ranges::find(kExtraKeys, key) != std::end(kExtraKeys)) {
     spec->extra.emplace_back(key, value);
     return OkStatus();
@@ -333,8 +353,8 @@ Status CheckOffers(const DeviceSpec& spec, std::string_view precision) {
   if (spec.Offers(precision)) return OkStatus();
   std::string offered = "fp32";
   for (const auto& [name, rate] : spec.precisions) offered += ", " + name;
-  return Err(StatusCode::kUnimplemented, "{}: precision {}; it offers {}", spec.name, precision,
-             offered);
+  return Err(StatusCode::kUnimplemented, "{}: precision {}{}; it offers {}", spec.name, precision,
+             LackOf(spec, precision), offered);
 }
 
 Status CheckMeasures(const DeviceSpec& spec, const Policy& policy) {

@@ -79,6 +79,7 @@ TEST(DeviceSpec, RefusesWhatItDoesNotKnow) {
       {"pattern a = Conv max", "line 6: pattern: unexpected 'max'"},
       {"launch_ns", "line 6: launch_ns: expected a value"},
       {"precision tf32", "line 6: precision: expected 'name flops_per_second'"},
+      {"lacks bf16", "line 6: lacks: expected a precision and why"},
       {"cold_cache 1", "line 6: cold_cache: expected yes or no, got '1'"},
       {"precision tf32 none", "line 6: precision: expected a number from 1 to 1e18, got 'none'"},
       {"precision fp32 1e9",
@@ -101,6 +102,12 @@ TEST(DeviceSpec, SaysWhichPrecisionsItOffers) {
             "cpu: precision tf32; it offers fp32");
   EXPECT_EQ(Message(CheckOffers(gpu, "fp8")),
             "h200: precision fp8; it offers fp32, tf32, fp16, bf16");
+  const DeviceSpec old =
+      *ParseDeviceSpec(std::string(kHead) + "pattern a = Conv\nlacks bf16  no instructions\n");
+  EXPECT_TRUE(Message(CheckOffers(old, "bf16"))
+                  .ends_with(": precision bf16: no instructions; it offers fp32"));
+  EXPECT_TRUE(Message(CheckOffers(old, "fp16")).ends_with(": precision fp16; it offers fp32"));
+  EXPECT_EQ(*ParseDeviceSpec(FormatDeviceSpec(old)), old);
 }
 
 TEST(DeviceSpec, IsReadFromAFile) {
