@@ -48,7 +48,7 @@ std::vector<Tensor> Inputs(const Session& session) {
 
 // Checks that the session's outputs are those of the reference kernels on the imported model.
 void ExpectRunsRight(Session& session, const std::string& bytes, const std::string& name,
-                     const std::map<std::string, Shape>& shapes = {}) {
+                     const std::map<std::string, Shape>& shapes = {}, double tolerance = 1e-5) {
   const Imported imported = Import(bytes, shapes);
   const std::vector<Tensor> inputs = Inputs(session);
   const auto outputs = session.Run(inputs);
@@ -57,14 +57,14 @@ void ExpectRunsRight(Session& session, const std::string& bytes, const std::stri
   ASSERT_EQ(outputs->size(), expected.size()) << name;
   for (size_t i = 0; i < expected.size(); ++i) {
     const OutputError error = CompareTensors("output", expected[i], (*outputs)[i]);
-    EXPECT_TRUE(IsEquivalent(error, 1e-5)) << name << ": " << error.max_rel;
+    EXPECT_TRUE(IsEquivalent(error, tolerance)) << name << ": " << error.max_rel;
   }
 }
 
 // Returns a plan of one stream for the imported model, as a coordinator would put into it.
-Plan PlanFor(const ImportedModel& model, Device& device) {
+Plan PlanFor(const ImportedModel& model, Device& device, const Policy& policy = {}) {
   RooflineTimes times(device.spec());
-  auto plan = MakePlan(model.graph, device.spec(), Policy(), times, {}, 1);
+  auto plan = MakePlan(model.graph, device.spec(), policy, times, {}, 1);
   AG_CHECK(plan.ok());
   plan->environment = device.environment();
   return *std::move(plan);
@@ -226,6 +226,20 @@ TEST(Session, IgnoresAPrecisionThatTheDeviceLacks) {
   EXPECT_TRUE((*session)->warnings()[0].find("cpu: precision tf32; it offers fp32") !=
               std::string::npos);
   ExpectRunsRight(**session, model, "tf32");
+}
+
+TEST(Session, RunsACarriedPlanInBf16WhereTheProcessorHasIt) {
+  const auto device = *OpenDevice("cpu:1");
+  const Imported imported = Import(testing::ConvModel());
+  const bool is_offered = device->spec().Offers("bf16");
+  Plan plan = PlanFor(imported.model, *device, {.precision = is_offered ? "bf16" : "fp32"});
+  plan.policy.precision = "bf16";
+  const std::string model = WithPlans(imported, {EncodePlan(plan)});
+  const auto session = Session::Load(model, {}, *device);
+  ASSERT_EQ(ToString(session.status()), "OK");
+  EXPECT_EQ((*session)->uses_carried_plan(), is_offered);
+  EXPECT_EQ((*session)->warnings().size(), is_offered ? 0u : 1u);
+  ExpectRunsRight(**session, model, "bf16", {}, DefaultTolerance(is_offered ? "bf16" : "fp32"));
 }
 
 TEST(Session, TakesTheFirstPlanThatFits) {
