@@ -30,6 +30,11 @@ constexpr const char* kScaleShift =
     "input i0 f32[1,256,56,56]\n"
     "output o0 = relu(add(mul(i0, " AG_CHANNELS "1), " AG_CHANNELS "2))";
 
+#define AG_ROWS "input i0 f32[1,197,768]\ninput i1 f32[1,197,768]\n"
+#define AG_NORM "const f32[768] seed 1, const f32[768] seed 2"
+#define AG_GATES \
+  "input i0 f32[64,512]\ninput i1 f32[64,512]\ninput i2 f32[64,512]\ninput i3 f32[64,512]\n"
+
 constexpr Case kCases[] = {
     {"scale, shift, relu: channels, blocked", "chain", kScaleShift, Layout::kBlocked16},
     {"scale, shift, relu: channels, last", "chain", kScaleShift, Layout::kChannelsLast},
@@ -49,6 +54,17 @@ constexpr Case kCases[] = {
      "input i0 f32[1,256,56,56]\noutput o0 = mul(i0, const f32 {0.125})"},
     {"add two tensors, relu", "chain",
      "input i0 f32[1,256,56,56]\ninput i1 f32[1,256,56,56]\noutput o0 = relu(add(i0, i1))"},
+    {"residual", "chain", AG_ROWS "output o0 = add(i0, i1)"},
+    {"norm", "layer_norm",
+     "input i0 f32[1,197,768]\n"
+     "output o0 = layer_norm(i0, " AG_NORM ") axis=2"},
+    {"residual and norm", "chain_norm",
+     AG_ROWS "h = add(i0, i1)\noutput o0 = layer_norm(h, " AG_NORM ") axis=2\noutput o1 = h"},
+    {"cell: two products and their sum", "chain",
+     AG_GATES "output o0 = add(mul(sigmoid(i0), i1), mul(sigmoid(i2), tanh(i3)))"},
+    {"cell: its results, with the sum read again", "chain",
+     AG_GATES "c = add(mul(sigmoid(i0), i1), mul(sigmoid(i2), tanh(i3)))\n"
+              "output o0 = mul(sigmoid(i3), tanh(c))\noutput o1 = c"},
     {"softmax, rows of 197", "softmax", "input i0 f32[12,197,197]\noutput o0 = softmax(i0) axis=2"},
     {"softmax, rows of 49", "softmax", "input i0 f32[192,49,49]\noutput o0 = softmax(i0) axis=2"},
     {"softmax, rows of 1024", "softmax",
@@ -63,7 +79,7 @@ Status TimeCase(const Case& c, int cores, Device& device) {
     const bool is_rank_4 = problem.graph.type(Edge{problem.graph.inputs()[i], 0}).shape.size() == 4;
     problem.input_layouts.push_back(is_rank_4 ? c.layout : Layout::kPlain);
   }
-  problem.output_layouts = {c.layout};
+  problem.output_layouts.assign(problem.graph.outputs().size(), c.layout);
   problem.cores = cores;
   const TimingData data;
   AG_LET(const auto group, device.Build({problem.graph, SingleGroupPlan(problem), data}));
