@@ -140,16 +140,15 @@ AG_AVX512_BF16 AG_INLINE void PackProbabilities(const float* from, int64_t keys,
   constexpr int64_t kStep = kLanes * kVectors;
   // Turns [all second numbers, all first ones] into pairs.
   using Both = uint16_t __attribute__((vector_size(64)));
-  constexpr Both kOrder = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-                           8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   for (int64_t key = 0; key < keys; key += 2) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       const float* low = from + key * kStep + v * kLanes;
       const __m512 second = key + 1 < keys ? _mm512_load_ps(low + kStep) : _mm512_setzero_ps();
       const auto both = reinterpret_cast<Both>(_mm512_cvtne2ps_pbh(second, _mm512_load_ps(low)));
-      *S::At(to + key / 2 * kStep + v * kLanes) =
-          reinterpret_cast<Sum>(__builtin_shuffle(both, kOrder));
+      *S::At(to + key / 2 * kStep + v * kLanes) = reinterpret_cast<Sum>(__builtin_shufflevector(
+          both, both, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24, 9, 25, 10, 26,
+          11, 27, 12, 28, 13, 29, 14, 30, 15, 31));
     }
   }
 }

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
 #include <vector>
+
+#include "graph/half.h"
 
 namespace ag::cpu {
 namespace {
@@ -19,10 +22,22 @@ struct CopyLoop {
 };
 
 bool IsPlainKind(const dnnl_memory_desc_t& desc) {
-  return desc.format_kind == dnnl_blocked && desc.data_type == dnnl_f32 && desc.extra.flags == 0 &&
-         desc.offset0 == 0 && desc.ndims <= kRankMax;
+  return desc.format_kind == dnnl_blocked && desc.extra.flags == 0 && desc.offset0 == 0 &&
+         desc.ndims <= kRankMax;
 }
 
+// Returns the value as memory of the result holds it.
+template <class To>
+To Converted(float value) {
+  if constexpr (std::is_same_v<To, float>) {
+    return value;
+  } else {
+    return FloatToBFloat16(value);
+  }
+}
+
+// To: float, or uint16_t for bf16.
+template <class To>
 class Copier {
  public:
   Copier(const dnnl_memory_desc_t& wanted, const dnnl_memory_desc_t& given) : wanted_(wanted) {
@@ -73,7 +88,7 @@ class Copier {
     }
   }
 
-  void Run(const float* from, float* to) {
+  void Run(const float* from, To* to) {
     at_.fill(0);
     Loop(0, from, to);
   }
@@ -85,9 +100,9 @@ class Copier {
     return std::clamp<int64_t>((left + loop.step - 1) / loop.step, 0, loop.count);
   }
 
-  void Loop(size_t depth, const float* from, float* to) {
+  void Loop(size_t depth, const float* from, To* to) {
     if (depth == loops_.size()) {
-      *to = *from;
+      *to = Converted<To>(*from);
       return;
     }
     const CopyLoop& loop = loops_[depth];
@@ -107,11 +122,13 @@ class Copier {
     for (int64_t i = inside; i < loop.count; ++i) Clear(depth + 1, to + i * loop.to_stride);
   }
 
-  static void Innermost(const CopyLoop& loop, int64_t inside, const float* from, float* to) {
-    if (loop.from_stride == 1 && loop.to_stride == 1) {
+  static void Innermost(const CopyLoop& loop, int64_t inside, const float* from, To* to) {
+    if (std::is_same_v<To, float> && loop.from_stride == 1 && loop.to_stride == 1) {
       std::memcpy(to, from, static_cast<size_t>(inside) * sizeof(float));
     } else {
-      for (int64_t i = 0; i < inside; ++i) to[i * loop.to_stride] = from[i * loop.from_stride];
+      for (int64_t i = 0; i < inside; ++i) {
+        to[i * loop.to_stride] = Converted<To>(from[i * loop.from_stride]);
+      }
     }
     for (int64_t i = inside; i < loop.count; ++i) to[i * loop.to_stride] = 0;
   }
@@ -119,21 +136,21 @@ class Copier {
   // The two innermost loops where the outer one of them reads what lies together: 16 lines are read
   // once and stay in the first cache.
   bool Square(const CopyLoop& outer, int64_t inside, const CopyLoop& inner, const float* from,
-              float* to) {
+              To* to) {
     constexpr int64_t kSide = 16;
     if (outer.from_stride != 1 || inner.to_stride != 1 || inner.count != kSide ||
         inside != outer.count || Inside(inner) != kSide || outer.dim == inner.dim) {
       return false;
     }
     for (int64_t i = 0; i < outer.count; ++i) {
-      float* const row = to + i * outer.to_stride;
+      To* const row = to + i * outer.to_stride;
       const float* const column = from + i;
-      for (int64_t k = 0; k < kSide; ++k) row[k] = column[k * inner.from_stride];
+      for (int64_t k = 0; k < kSide; ++k) row[k] = Converted<To>(column[k * inner.from_stride]);
     }
     return true;
   }
 
-  void Clear(size_t depth, float* to) {
+  void Clear(size_t depth, To* to) {
     if (depth == loops_.size()) {
       *to = 0;
       return;
@@ -149,14 +166,19 @@ class Copier {
 
 }  // namespace
 
-bool CopyToBlocks(const Desc& wanted, const Desc& given, const float* from, float* to) {
+bool CopyToBlocks(const Desc& wanted, const Desc& given, const float* from, void* to) {
   const dnnl_memory_desc_t &w = wanted.data, &g = given.data;
-  if (!IsPlainKind(w) || !IsPlainKind(g) || g.format_desc.blocking.inner_nblks != 0 ||
-      w.ndims != g.ndims || !std::equal(w.dims, w.dims + w.ndims, g.dims)) {
+  if (!IsPlainKind(w) || !IsPlainKind(g) || g.data_type != dnnl_f32 ||
+      g.format_desc.blocking.inner_nblks != 0 || w.ndims != g.ndims ||
+      !std::equal(w.dims, w.dims + w.ndims, g.dims)) {
     return false;
   }
-  Copier(w, g).Run(from, to);
-  return true;
+  if (w.data_type == dnnl_f32) {
+    Copier<float>(w, g).Run(from, static_cast<float*>(to));
+  } else if (w.data_type == dnnl_bf16) {
+    Copier<uint16_t>(w, g).Run(from, static_cast<uint16_t*>(to));
+  }
+  return w.data_type == dnnl_f32 || w.data_type == dnnl_bf16;
 }
 
 }  // namespace ag::cpu

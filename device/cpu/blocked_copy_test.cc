@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace ag::cpu {
@@ -61,6 +62,33 @@ TEST(BlockedCopy, IsWhatOneDnnWrites) {
     std::vector<float> copied(wanted.get_size() / sizeof(float), -1);
     ASSERT_TRUE(CopyToBlocks(wanted, given, values.data(), copied.data()));
     EXPECT_EQ(copied, Reordered(wanted, given, values)) << static_cast<int>(c.wanted);
+  }
+}
+
+// Forms of bf16 have two neighbours of a sum side by side.
+TEST(BlockedCopy, RoundsToBf16AsOneDnnDoes) {
+  constexpr auto kBf16 = dnnl::memory::data_type::bf16;
+  struct Case {
+    Dims dims, strides;
+    Tag wanted;
+  };
+  const Case kCases[] = {{{8, 5, 3, 3}, {45, 9, 3, 1}, Tag::ABcd8b16a2b},
+                         {{33, 17, 3, 5}, {17 * 15, 15, 5, 1}, Tag::ABcd8b16a2b},
+                         {{70, 131}, {131, 1}, Tag::BA16a64b2a},
+                         {{131, 70}, {1, 131}, Tag::AB16b64a2b},
+                         {{40, 1, 1, 3, 3}, {9, 9, 9, 3, 1}, Tag::Abcde16a},
+                         {{20, 18}, {18, 1}, Tag::ab}};
+  for (const Case& c : kCases) {
+    const Desc given(c.dims, kFloats, c.strides), wanted(c.dims, kBf16, c.wanted);
+    std::vector<float> values = Counted(c.dims);
+    for (float& value : values) value = std::sin(value);
+    std::vector<uint16_t> copied(wanted.get_size() / sizeof(uint16_t), 7), expected(copied);
+    ASSERT_TRUE(CopyToBlocks(wanted, given, values.data(), copied.data()));
+    dnnl::memory from(given, Engine(), values.data()), to(wanted, Engine(), expected.data());
+    dnnl::stream stream(Engine());
+    dnnl::reorder(from, to).execute(stream, from, to);
+    stream.wait();
+    EXPECT_EQ(copied, expected) << static_cast<int>(c.wanted);
   }
 }
 

@@ -104,9 +104,9 @@ StatusOr<Choice> ChooseStored(const GroupContext& context) {
   Choice choice{family};
   if (family != &kKeptFamily) {
     StatusOr<std::vector<std::string>> names = family->names(context);
+    if (!names.ok() && names.status().code() != StatusCode::kUnimplemented) return names.status();
     if (names.ok()) choice.names = *std::move(names);
     choice.own = choice.names.size();
-    if (!names.ok() && names.status().code() != StatusCode::kUnimplemented) return names.status();
   }
   const Widened widened(context);
   StatusOr<std::vector<std::string>> wide = family->names(widened.context());

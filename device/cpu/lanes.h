@@ -68,7 +68,7 @@ AG_INLINE void StoreLanes(const typename Lanes<lanes>::Vector& from, uint16_t* t
   using Bits = typename L::Bits;
   const auto bits = reinterpret_cast<Bits>(from);
   const Bits rounded = (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
-  const Bits result = from != from ? bits >> 16 | 0x40U : rounded;
+  const Bits result = (bits & 0x7fffffffU) > 0x7f800000U ? bits >> 16 | 0x40U : rounded;
   *reinterpret_cast<typename L::Halves*>(to) = __builtin_convertvector(result, typename L::Halves);
 }
 

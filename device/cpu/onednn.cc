@@ -142,8 +142,8 @@ namespace {
 // Returns the values that lie there in the form `given` in the form `wanted`.
 StatusOr<AlignedBuffer> Pack(const void* values, const Desc& wanted, const Desc& given) {
   AG_LET(AlignedBuffer packed, AlignedBuffer::Make(wanted.get_size()));
-  const bool is_copied = CopyToBlocks(wanted, given, static_cast<const float*>(values),
-                                      reinterpret_cast<float*>(packed.data()));
+  const bool is_copied =
+      CopyToBlocks(wanted, given, static_cast<const float*>(values), packed.data());
   if (is_copied) return packed;
   dnnl::memory from(given, Engine(), const_cast<void*>(values));
   dnnl::memory to(wanted, Engine(), packed.data());

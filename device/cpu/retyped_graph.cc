@@ -87,7 +87,7 @@ StatusOr<std::unique_ptr<RetypedGraph>> RetypedGraph::Make(const Graph& graph,
   GraphBuilder builder;
   std::vector<NodeId> made(static_cast<size_t>(graph.size()));
   const auto edge_of = [&](Edge e) { return Edge{made[static_cast<size_t>(e.node)], e.output}; };
-  const auto retype = [&](TensorType type) {
+  const auto retype = [&](const TensorType& type) {
     return TensorType{type_of(type.dtype, precision), type.shape};
   };
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
