@@ -1,6 +1,7 @@
 """Our runtime beside ONNX Runtime and OpenVINO on the CPU: one process, interleaved, the same inputs.
 
     bench/peers/cpu.py [--threads 2] [--blocks 15] [--retuned] [--json FILE] MODEL.onnx[=OUTPUT.onnx]...
+    bench/peers/cpu.py --bf16 [--threads 2] [--blocks 15] MODEL.onnx=OUTPUT.onnx...
     bench/peers/cpu.py --busy CORE [--runs 500] [--rounds 5] [--sides NAME,NAME] MODEL.onnx[=OUTPUT.onnx]...
 
 bench/peers/cpu.sh makes what this needs and calls it. MODEL is what a user has, OUTPUT what `autograph optimize`
@@ -11,12 +12,18 @@ made of it. Sides, all on so many threads and in fp32:
   tuned         the same with every kernel measured (`autograph bench --tune`)
   as returned   our runtime on OUTPUT with the plan that it carries
   retuned       our runtime on OUTPUT, its plan ignored and a new one tuned (--retuned)
+With --bf16 OUTPUT is of `optimize --precision bf16`, and the sides are
+  ONNX Runtime  as above, in fp32
+  OpenVINO      in its default precision, which is bf16 where the processor has AVX512-BF16 or AMX
+  OpenVINO f32  as OpenVINO above
+  untuned       as above, in fp32
+  as returned   our runtime on OUTPUT, in bf16
 Every block runs each side once to settle and then for about 100 ms; the order alternates from block to block. A
 ratio is the median over the blocks of one side's time over the other's, with its 95 % bootstrap interval: below 1
 the row is faster than the column. With --busy a process spins on one core meanwhile; each of the rounds runs every
 side --runs times in a row, and there is a table of medians and one of 99th percentiles over the rounds.
 Below each model stand the load averages before and after, and what other processes used meanwhile.
-Exits 1 when outputs differ by more than 1e-3 of the largest value (1e-2 of f16 models), 77 without ONNX Runtime.
+Exits 1 when outputs differ by more than 1e-3 of the largest value (1e-2 of f16 models, 5e-2 with --bf16), 77 without ONNX Runtime.
 """
 import argparse
 import contextlib
@@ -39,6 +46,7 @@ except ImportError as error:
 SETTLE_SECONDS = 0.005  # Longer than any side's threads spin after a run.
 BLOCK_SECONDS = 0.1
 TOLERANCE, TOLERANCE_OF_HALF = 1e-3, 1e-2  # The second where an output is f16.
+TOLERANCE_OF_BF16 = 5e-2  # With --bf16.
 FLOATS = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
 # What the columns compare with, and their titles.
 BASES = {"ONNX Runtime": "of ONNX Runtime", "OpenVINO": "of OpenVINO", "untuned": "of untuned"}
@@ -75,11 +83,12 @@ class Ort:
 
 
 class OpenVino:
-    def __init__(self, path, feeds, threads):
+    def __init__(self, path, feeds, threads, precision="f32", is_default=False):
         import openvino
-        wanted = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads}
-        compiled = openvino.Core().compile_model(path, "CPU", wanted)
-        for name in wanted:  # What is set is what it says.
+        wanted = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": threads}
+        given = {name: wanted[name] for name in wanted if not (is_default and name == "INFERENCE_PRECISION_HINT")}
+        compiled = openvino.Core().compile_model(path, "CPU", given)
+        for name in wanted:  # What is set, or expected as the default, is what it says.
             found = compiled.get_property(name)
             found = found.to_string() if hasattr(found, "to_string") else getattr(found, "name", found)
             if found != wanted[name]:
@@ -112,6 +121,10 @@ def open_sides(model, output, args):
               "OpenVINO": lambda: OpenVino(model, feeds, args.threads),
               "untuned": lambda: Ours(model, feeds, args.threads, plan="input"),
               "tuned": lambda: Ours(model, feeds, args.threads, **tuned)}
+    if args.bf16:
+        makers["OpenVINO"] = lambda: OpenVino(model, feeds, args.threads, "bf16", is_default=True)
+        makers["OpenVINO f32"] = lambda: OpenVino(model, feeds, args.threads)
+        del makers["tuned"]
     if output:
         makers["as returned"] = lambda: Ours(output, feeds, args.threads)
         if args.retuned:
@@ -122,7 +135,7 @@ def open_sides(model, output, args):
         try:
             sides[name] = makers[name]()
         except Exception as error:
-            if name not in ("ONNX Runtime", "OpenVINO"):
+            if name not in ("ONNX Runtime", "OpenVINO", "OpenVINO f32"):
                 raise
             print(f"  {name} is left out: {type(error).__name__}: {str(error).strip()[:300]}", flush=True)
     return sides
@@ -262,7 +275,7 @@ def measure(pair, args):
     for warning in (sides["as returned"].warnings if "as returned" in sides else []):
         print(f"  as returned: {warning}")
     is_half = any(np.asarray(output).dtype == np.float16 for output in next(iter(sides.values())).run())
-    limit = TOLERANCE_OF_HALF if is_half else TOLERANCE
+    limit = TOLERANCE_OF_BF16 if args.bf16 else TOLERANCE_OF_HALF if is_half else TOLERANCE
     far = {name: off for name, off in result["differences"].items() if not off <= limit}
     for name, off in far.items():
         print(f"  {name}: TOO FAR from {next(iter(sides))}: {off:.1e}")
@@ -285,6 +298,7 @@ def main():
     parser.add_argument("--streams", type=int, default=0, help="of the plans tuned here at most so many; 0: as tuning finds")
     parser.add_argument("--tuned-plans", help="folder that remembers what tuning found")
     parser.add_argument("--retuned", action="store_true", help="also OUTPUT with a plan tuned here")
+    parser.add_argument("--bf16", action="store_true", help="OUTPUT is in bf16; beside OpenVINO's default")
     parser.add_argument("--sides", metavar="NAME,NAME", help="only these sides")
     parser.add_argument("--busy", type=int, metavar="CORE", help="a process spins on this core meanwhile")
     parser.add_argument("--runs", type=int, default=500, help="with --busy: runs a round")
