@@ -46,8 +46,8 @@ struct Group {
   std::vector<Port> inputs;  // Read from outside, without constants, in the order of first reading.
   // Written, and read outside: of the last operator, then of others by the mark ">" of the pattern.
   std::vector<Port> outputs;
-  std::string kernel;         // The device's name of the kernel; "": the device's default.
-  int cores = 0;  // The cores for which the group was built and measured; 0: its stream's.
+  std::string kernel;  // The device's name of the kernel; "": the device's default.
+  int cores = 0;       // The cores for which the group was built and measured; 0: its stream's.
 };
 
 struct Launch {
