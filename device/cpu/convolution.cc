@@ -126,6 +126,13 @@ Status CheckConvolution(const GroupContext& context) {
     return Err(StatusCode::kUnimplemented, "conv: {} is neither f32 nor of rank 5 at most",
                node.outputs[0].ToString());
   }
+  // With dilated windows oneDNN's (2.6) bf16 kernels gave wrong sums in 2 of some 20 processes of
+  // the conformance suite, always or never within a process.
+  const auto is_dilated = [](int64_t dilation) { return dilation > 1; };
+  if (node.outputs[0].dtype == DType::kBFloat16 &&
+      std::ranges::any_of(node.IntList("dilations"), is_dilated)) {
+    return Err(StatusCode::kUnimplemented, "conv: dilated windows in bf16");
+  }
   return context.InputPort(0, 0).status();
 }
 
