@@ -104,10 +104,12 @@ StatusOr<Graph> DropBias(const Graph& graph, int place, MemoryWeights* weights) 
       graph, place, fits, [weights](GraphBuilder& b, const Graph& g, NodeId id) -> StatusOr<Edge> {
         const Node node = b.node(id);
         if (node.op == OpKind::kAdd) return node.inputs[g.is_constant(node.inputs[0].node) ? 1 : 0];
-        // A convolution gets zeros; a bare product gets a bias that should not be there: 0.5.
+        // A convolution gets zeros; a bare product gets a bias that should not be there: 0.5 at its
+        // first channel. At all of them a norm that is behind would take it away.
         const bool conv = node.op == OpKind::kConv;
+        const int64_t channels = node.outputs[0].shape.back();
         Tensor tensor =
-            Tensor::Zeros(conv ? b.type(node.inputs[2]) : TensorType{DType::kFloat32, {1}});
+            Tensor::Zeros(conv ? b.type(node.inputs[2]) : TensorType{DType::kFloat32, {channels}});
         if (!conv) tensor.Put(0, 0.5);
         const Edge bias = b.Constant(tensor.type(), weights->Put(tensor), tensor.bytes());
         if (conv) return Again(b, node, {node.inputs[0], node.inputs[1], bias});
