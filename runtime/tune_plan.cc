@@ -23,9 +23,6 @@ constexpr size_t kTrialsMax = 2;
 constexpr int kTrialBlocksMax = 18;
 constexpr Nanos kTrialsTime{5'000'000'000};
 
-// Samples of an instance that are tried.
-constexpr int64_t kInstanceSizes[] = {1, 2, 4, 8, 16};
-
 // Measured times, with the assumption that a group on few cores is as fast as on all. A plan that
 // promises nothing even with these times needs no measurement.
 class HopefulTimes : public GroupTimes {
@@ -212,7 +209,7 @@ StatusOr<Plan> TunePlan(const Graph& graph, Device& device, const TuningOptions&
   Tuning tuning(graph, device, options);
   std::vector<Plan> plans(1);
   AG_LET(plans[0], tuning.Run());
-  if (options.grouped && options.instances) {
+  if (options.grouped && options.instances && MayGainInInstances(plans[0], device.spec())) {
     AG_LET(std::vector<Plan> parts, PlansOfParts(graph, device, options));
     std::ranges::move(parts, std::back_inserter(plans));
   }

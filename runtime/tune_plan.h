@@ -29,11 +29,11 @@ struct TuningOptions {
 // layout (it stays unless one is FASTER), and compares kernels that are close inside the plan. With
 // options.streams == 0 and grouping, also refines up to two plans on several streams that promise a
 // gain by simulation and times them beside the plan of one stream, which stays unless another is
-// FASTER. Where the samples of the batch do not depend on each other (graph/batch/samples.h), the
-// same for instances of 1, 2, 4, 8 and 16 samples, timed beside the plan of the whole batch, which
-// stays unless one is FASTER. The plan's environment is the device's. Looks in no folder.
-// kUnimplemented: the device cannot run an operator. REQUIRES: nothing else measures on the host
-// meanwhile (MeasureAlone).
+// FASTER. Where MayGainInInstances and the samples of the batch do not depend on each other
+// (graph/batch/samples.h), the same for instances of kInstanceSizes samples, timed beside the plan
+// of the whole batch, which stays unless one is FASTER. The plan's environment is the device's.
+// Looks in no folder. kUnimplemented: the device cannot run an operator. REQUIRES: nothing else
+// measures on the host meanwhile (MeasureAlone).
 StatusOr<Plan> TunePlan(const Graph& graph, Device& device, const TuningOptions& options);
 
 }  // namespace ag

@@ -32,9 +32,7 @@ constexpr double kInputCoverEnd = 0.4;
 constexpr double kInputAlternativesEnd = 0.3;
 constexpr double kInputPlanEnd = 0.5;
 
-// Samples of an instance, in the order in which they are tried, and the fraction of the remaining
-// time after which no further size is.
-constexpr int64_t kInstanceSizes[] = {4, 1, 8, 2, 16};
+// The fraction of the remaining time after which no further size of instances is tried.
 constexpr double kInstancesShare = 0.3;
 // The fraction of the remaining time that the search inside cells may take.
 constexpr double kCellsShare = 0.3;
@@ -350,6 +348,7 @@ void PlanSearch::TryInstances() {
   const SearchLimits& limits = request_.options.limits;
   const bool is_ours = request_.options.method == SearchMethod::kOurs;
   if (!is_ours || limits.instance_sizes_max <= 0 || run_.Over()) return;
+  if (!MayGainInInstances(input_.plan, request_.spec)) return;
   const StatusOr<Samples> samples = FindSamples(request_.input);
   if (!samples.ok() || samples->batch < 2) return;
   const bool is_timed = run_.search_end() != Nanos::max();

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@
 #include "plan/fusion/pair_problem.h"
 #include "plan/measurement.h"
 #include "plan/plan.h"
+#include "plan/schedule/planner.h"
 #include "rules/match/rewrite.h"
 #include "search/partition.h"
 #include "search/region_store.h"
@@ -60,7 +62,7 @@ class Measurer {
 };
 
 // The most sizes of instances that a search tries (SearchLimits::instance_sizes_max).
-inline constexpr int kInstanceSizesMax = 5;
+inline constexpr int kInstanceSizesMax = std::size(kInstanceSizes);
 
 // Counts are the budget; times are backstops (docs/design.md, Search).
 struct SearchLimits {

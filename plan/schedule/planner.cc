@@ -232,6 +232,10 @@ Status FailureOf(const TimedGroups& timed) {
   return OkStatus();
 }
 
+bool MayGainInInstances(const Plan& whole, const DeviceSpec& spec) {
+  return spec.cache_bytes > 0 && whole.arena_bytes > spec.cache_bytes;
+}
+
 StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy,
                         GroupTimes& times, const GroupingOptions& grouping, int streams) {
   AG_LET(TimedPlan made, MakeTimedPlan({graph, spec, policy, grouping, streams}, times));

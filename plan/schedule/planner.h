@@ -69,6 +69,13 @@ bool IsMeasured(const TimedGroups& timed);
 // Returns why the first group whose measurement failed did so, or OK.
 Status FailureOf(const TimedGroups& timed);
 
+// Samples of an instance that are tried (docs/adr/013), the likeliest first.
+inline constexpr int64_t kInstanceSizes[] = {4, 1, 8, 2, 16};
+
+// Whether a batch that runs as `whole` may be faster in instances: the device has a last-level
+// cache, and the memory between the groups is more than fits there.
+bool MayGainInInstances(const Plan& whole, const DeviceSpec& spec);
+
 // Returns the plan of MakeTimedPlan alone.
 StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy,
                         GroupTimes& times, const GroupingOptions& grouping, int streams);
