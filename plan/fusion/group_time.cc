@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/fusion/contraction_blocks.h"
+#include "plan/fusion/kernel_estimate.h"
 
 namespace ag {
 namespace {
@@ -91,14 +92,36 @@ GroupEstimate EstimateBlocks(const ContractionBlocks& kernel, const BlockWork& a
   return best;
 }
 
+// Returns the least time of the spec's kernels for the group; nothing: it lists none for it.
+std::optional<double> EstimateByKernels(const GroupProblem& problem, const DeviceSpec& spec,
+                                        int cores) {
+  const auto& kernels = spec.kernels;
+  const auto is_for_it = [&](const KernelFamily& f) { return f.pattern == problem.pattern; };
+  if (std::ranges::none_of(kernels, is_for_it)) return std::nullopt;
+  KernelTask task{problem.pattern, problem.graph};
+  for (const Node& node : problem.graph.nodes()) {
+    if (!Has(node.op, kContraction)) continue;
+    task.contraction = &node;
+    break;
+  }
+  task.layout = problem.output_layouts[0];
+  task.work = WorkOf(problem);
+  const double own = spec.FlopsPerSecond(problem.precision);
+  task.fp32_flops_per_second = spec.flops_per_second * cores;
+  task.flops_per_second = own > 0 ? own * cores : task.fp32_flops_per_second;
+  task.bytes_per_second = BandwidthOf(cores, task.work, problem, spec);
+  return LeastKernelNs(task, kernels);
+}
+
 }  // namespace
 
 GroupEstimate EstimateGroup(const GroupProblem& problem, const DeviceSpec& spec) {
+  const int given = problem.cores > 0 ? std::min(problem.cores, spec.cores) : spec.cores;
+  if (const auto ns = EstimateByKernels(problem, spec, given)) return {.ns = *ns};
   Work work = WorkOf(problem);
   const PaddedCopies copies = CopiesOf(problem, spec.channel_bytes);
   work.bytes += copies.bytes;
   const double fixed_ns = (1 + copies.count) * spec.launch_ns;
-  const int given = problem.cores > 0 ? std::min(problem.cores, spec.cores) : spec.cores;
   int64_t outputs = 1;
   for (const GraphOutput& output : problem.graph.outputs()) {
     outputs = std::max(outputs, problem.graph.type(output.edge).NumElements());

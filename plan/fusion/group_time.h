@@ -63,8 +63,9 @@ struct GroupEstimate {
   int active_cores = 0;
 };
 
-// Returns max(flops / peak, bytes / bandwidth) + launch, the estimate without a measurement. Peak
-// and cache bandwidth grow with problem.cores (0: all), or with the cores that the group takes
+// Returns the least time of the spec's kernel families for the group (kernel_estimate.h); where it
+// lists none, max(flops / peak, bytes / bandwidth) + launch, the estimate without a measurement.
+// Peak and cache bandwidth grow with problem.cores (0: all), or with the cores that the group takes
 // (CoresTaken). A quarter of the cores can use the whole memory bandwidth. The bytes of a cold
 // problem always move at the rate of memory. A convolution in channels_last whose channels are no
 // multiple of DeviceSpec::channel_bytes also moves padded copies of its tensors; each copy is a

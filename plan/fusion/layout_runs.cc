@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/fusion/kernel_estimate.h"
+
 namespace ag {
 namespace {
 
@@ -81,7 +83,12 @@ class Runs {
       if (a == b) continue;
       const TensorType& type = graph_.type(edge);
       const auto bytes = static_cast<double>(LayoutBytes(type, a) + LayoutBytes(type, b));
-      ns += spec_.launch_ns + bytes / bytes_per_second * 1e9;
+      KernelTask task{kReorderPattern, graph_};
+      task.work.bytes = bytes;
+      task.flops_per_second = spec_.flops_per_second;
+      task.bytes_per_second = bytes_per_second;
+      const std::optional<double> by_kernel = LeastKernelNs(task, spec_.kernels);
+      ns += by_kernel.value_or(spec_.launch_ns + bytes / bytes_per_second * 1e9);
     }
     return ns;
   }

@@ -279,6 +279,11 @@ Status ParseLine(std::string_view key, std::string_view value, DeviceSpec* spec)
   }
   if (key == "dtypes") return SetDTypes(value, spec);
   if (key == "pattern") return AddPattern(value, spec);
+  if (key == "kernel") {
+    AG_LET(KernelFamily family, ParseKernelFamily(value));
+    spec->kernels.push_back(std::move(family));
+    return OkStatus();
+  }
   if (key == "precision") return AddPrecision(value, spec);
   if (key == "cold_cache") return SetColdCache(value, spec);
   if (key == kLacks) return AddLack(value, spec);
@@ -367,6 +372,10 @@ namespace {
 
 // Returns an error when words stand without those that they need.
 Status CheckTogether(const DeviceSpec& spec) {
+  for (const KernelFamily& family : spec.kernels) {
+    if (family.pattern == "reorder" || spec.FindPattern(family.pattern) != nullptr) continue;
+    return Invalid(fmt::format("kernel {}: no pattern '{}'", family.name, family.pattern));
+  }
   if (spec.core_bytes_per_second > 0 && spec.block_outputs == 0) {
     return Invalid("core_bytes_per_second: expected block_outputs as well");
   }
@@ -405,7 +414,8 @@ StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text) {
     const size_t blank = line.find_first_of(" \t");
     const std::string_view key = line.substr(0, blank);
     const std::string_view value = blank == line.npos ? "" : Trim(line.substr(blank));
-    const bool may_repeat = key == "pattern" || key == "fault" || key == "precision";
+    const bool may_repeat =
+        key == "pattern" || key == "kernel" || key == "fault" || key == "precision";
     if (!seen.insert(key).second && !may_repeat) {
       return Invalid(fmt::format("line {}: {} is given twice", number, key));
     }
@@ -441,6 +451,7 @@ std::string FormatDeviceSpec(const DeviceSpec& spec) {
     text += fmt::format("precision {} {}\n", name, FormatDouble(rate));
   }
   for (const GroupPattern& pattern : spec.patterns) text += FormatPattern(pattern);
+  for (const KernelFamily& family : spec.kernels) text += FormatKernelFamily(family);
   for (const auto& [key, value] : spec.extra) text += fmt::format("{} {}\n", key, value);
   return text;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "plan/spec/kernel_family.h"
 #include "plan/spec/layout.h"
 #include "plan/spec/policy.h"
 
@@ -52,6 +53,9 @@ struct DeviceSpec {
   std::string name;  // "cpu", "sim:h200", ...
   // Every operator that the device runs is the anchor of at least one pattern.
   std::vector<GroupPattern> patterns;
+  // The kernels by which groups are estimated; groups of a pattern without any are estimated by the
+  // roofline.
+  std::vector<KernelFamily> kernels;
   std::vector<DType> dtypes;
   int cores = 1;  // CPU cores or SMs, shared by the streams.
   int streams_max = 1;
