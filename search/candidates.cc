@@ -136,7 +136,8 @@ StatusOr<PlanCandidate> MakeInstancesPlan(const Graph& graph, const SearchSettin
 StatusOr<PlanCandidate> MakeGuessedPlan(const Graph& graph, const SearchSetting& setting) {
   const SearchRequest& request = setting.request;
   RooflineTimes times(request.spec);
-  AG_LET(TimedPlan made, MakeTimedPlan({graph, request.spec, request.policy, {}, 1}, times));
+  AG_LET(TimedPlan made,
+         MakeTimedPlan({graph, request.spec, request.policy, {.mixed_layouts = true}, 1}, times));
   return CandidateOf(graph, setting, std::move(made));
 }
 

@@ -3,6 +3,7 @@
 // own: winograd.h.
 #include <algorithm>
 
+#include "device/cpu/first_guess.h"
 #include "device/cpu/host.h"
 #include "device/cpu/post_ops.h"
 #include "device/cpu/winograd.h"
@@ -160,14 +161,21 @@ StatusOr<std::vector<std::string>> ConvolutionNames(const GroupContext& context)
     return OkStatus();
   });
   AG_TRY(status);
-  if (CheckWinograd(context, kSmallWinogradName).ok()) names.emplace_back(kSmallWinogradName);
-  if (CheckWinograd(context, kWinogradName).ok()) {
-    // With AVX-512 it took 0.46 to 0.89 of the time of oneDNN's own on all 51 convolutions of
-    // SqueezeNet, ResNet-50 and Inception-v3 that have both, and its weights have one form whatever
-    // the sizes. On bf16 oneDNN's take half as long, and the sizes say which one is faster.
-    const bool is_last = PacksHeldWeights(context, kWinogradName) || context.stores_bf16;
-    names.insert(is_last ? names.end() : names.begin(), std::string(kWinogradName));
+  // oneDNN's winograd, repacked and kernels that would pack held weights anew are no guesses.
+  std::vector<std::string> guesses, others;
+  for (std::string& name : names) {
+    auto& list = name == "direct" && others.empty() ? guesses : others;
+    list.push_back(std::move(name));
   }
+  for (const std::string_view name : {kWinogradName, kSmallWinogradName}) {
+    if (!CheckWinograd(context, name).ok()) continue;
+    // On bf16 oneDNN's take half as long, and the sizes say which one is faster.
+    const bool is_last = PacksHeldWeights(context, name) || context.stores_bf16;
+    (is_last ? others : guesses).emplace_back(name);
+  }
+  SortByEstimate(context, "conv", &guesses);
+  names = std::move(guesses);
+  std::ranges::move(others, std::back_inserter(names));
   if (names.empty()) return Err(StatusCode::kUnimplemented, "conv: oneDNN has no kernel for it");
   return names;
 }

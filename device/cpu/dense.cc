@@ -2,10 +2,9 @@
 // "inner_product", "matmul" and "convolution" (1x1, channels last), all with packed weights.
 // Everything else is "batched": a matmul over broadcast batch dimensions.
 #include <algorithm>
-#include <array>
 #include <functional>
 
-#include "device/cpu/host.h"
+#include "device/cpu/first_guess.h"
 #include "device/cpu/post_ops.h"
 
 namespace ag::cpu {
@@ -123,20 +122,7 @@ Status CheckDense(const GroupContext& context) {
   return OkStatus();
 }
 
-// With fewer rows a product is little more than one pass over the weights.
-constexpr int64_t kManyRows = 32;
-
-// Returns the kernels, best guess first. Measured on products of transformers and classifiers: with
-// many rows "convolution" is the fastest of the three, or within 2 % of it (with AVX2 in 11 of 12),
-// and "inner_product" up to 1.4 times slower. With one row and AVX-512 "matmul" is the fastest;
-// with AVX2 it falls to half the others' rate on some.
-std::array<const char*, 3> BestGuesses(const DenseProblem& p) {
-  const std::string isa = InstructionSet();
-  if (isa == "avx512" && p.rows < kManyRows) return {"matmul", "inner_product", "convolution"};
-  if (isa == "avx512") return {"convolution", "matmul", "inner_product"};
-  if (isa == "avx2" && p.rows >= kManyRows) return {"convolution", "inner_product", "matmul"};
-  return {"inner_product", "matmul", "convolution"};
-}
+constexpr const char* kPackedNames[] = {"convolution", "matmul", "inner_product"};
 
 // In f32 the last resort, in bf16 only where oneDNN is fast.
 StatusOr<std::vector<std::string>> BatchedNames(const DenseProblem& p) {
@@ -158,9 +144,10 @@ StatusOr<std::vector<std::string>> DenseNames(const GroupContext& context) {
   }
   std::vector<std::string> names;
   AG_TRY(Guarded("matmul", [&] {
-    for (const char* name : BestGuesses(p)) {
+    for (const char* name : kPackedNames) {
       if (!IsSlow(Described(DenseFormOf(p, name), name, false, {}).impl)) names.push_back(name);
     }
+    SortByEstimate(context, "dense", &names);
     std::ranges::stable_partition(names, [&](const std::string& name) {
       const Desc given = DenseFormOf(p, name).weights_given;
       return !HeldForms(context, context.node(0).inputs[1], given).empty();

@@ -50,6 +50,49 @@ pattern move = Transpose|Reshape|Expand|Gather layouts plain
 pattern kept = Opaque layouts plain
 )";
 
+// The kernels by which groups are estimated and guessed, in shares of the rates above: fitted to
+// 3,000 groups of eleven networks on a Xeon with AVX-512, with an error of 1.1 to 1.3 in the median
+// (bench/results/2026-11-29-first-guesses.md). Of the products only the order differs between
+// instruction sets: with AVX2 oneDNN's matmul falls to half the others' rate on some. With AVX-512
+// "convolution" is as fast as "matmul" or faster alone, but takes 1.11 of its time in the plan of
+// BERT-base, where weights come from memory.
+constexpr std::string_view kKernels = R"(
+kernel direct = conv full bytes 0.9 fixed_ns 4400
+kernel direct = conv depthwise share 0.8 bytes 0.8 fixed_ns 3000 layouts {blocks}
+kernel direct = conv depthwise share 0.5 bytes 0.75 fixed_ns 4700 layouts channels_last,plain
+kernel winograd_tiles = conv winograd4 share 1.5 bytes 0.4 fixed_ns 12000 layouts {blocks}
+kernel winograd_tiles = conv winograd4 share 1.3 bytes 0.33 fixed_ns 12000 layouts channels_last
+kernel winograd_small_tiles = conv winograd2 share 0.75 bytes 0.8 fixed_ns 8000 layouts {blocks}
+kernel winograd_small_tiles = conv winograd2 share 0.6 bytes 0.8 fixed_ns 8000 layouts channels_last
+kernel batched = dense share 0.78 fixed_ns 2000
+kernel wide_128 = attention share 0.66 bytes 0.35
+kernel fused = chain share 0.45 bytes 0.72 fixed_ns 1000
+kernel onednn = pool bytes 0.52 fixed_ns 8000
+kernel loops = reduce bytes 0.41 fixed_ns 4000
+kernel rows = softmax share 0.9 bytes 0.56
+kernel rows = layer_norm share 0.5 bytes 0.64 fixed_ns 900
+kernel rows = chain_norm share 0.45 bytes 0.64 fixed_ns 900
+kernel copy = concat bytes 0.45 fixed_ns 650
+kernel copy = pad bytes 0.16 fixed_ns 300
+kernel copy = move bytes 0.55 fixed_ns 1500
+kernel onednn = reorder bytes 0.47 fixed_ns 2800
+)";
+constexpr std::string_view kAvx512Products = R"(
+kernel matmul = dense product share 1.25 fixed_ns 3500
+kernel inner_product = dense product share 1.22 fixed_ns 4500
+kernel convolution = dense product share 1.12 fixed_ns 5500
+)";
+constexpr std::string_view kAvx2Products = R"(
+kernel convolution = dense product share 1.05 fixed_ns 5500
+kernel inner_product = dense product fixed_ns 3500
+kernel matmul = dense product share 0.7 fixed_ns 4500
+)";
+constexpr std::string_view kSse41Products = R"(
+kernel inner_product = dense product share 1.05 fixed_ns 3500
+kernel matmul = dense product fixed_ns 4500
+kernel convolution = dense product share 0.9 fixed_ns 5500
+)";
+
 constexpr std::string_view kOffersBf16 = "precision bf16 2.4e11\n";
 constexpr std::string_view kLacksBf16 =
     "lacks bf16 the processor has neither AVX512-BF16 nor AMX-BF16\n";
@@ -97,9 +140,13 @@ bool HasBf16Products() {
 }
 
 std::string SpecText(int cores) {
-  const bool wide = InstructionSet() == "avx512";
+  const std::string isa = InstructionSet();
+  const bool wide = isa == "avx512";
   const int64_t memory = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
   std::string text(kSpec);
+  text += kKernels;
+  text += wide ? kAvx512Products : isa == "avx2" ? kAvx2Products : kSse41Products;
+  text = Replace(std::move(text), "{blocks}", wide ? "blocked16" : "blocked8");
   text = Replace(std::move(text), "{cores}", fmt::format("{}", cores));
   text = Replace(std::move(text), "{flops}", wide ? "1.2e11" : "9e10");
   // Twice the products an instruction; oneDNN's take 0.50 of the time of those in f32.
