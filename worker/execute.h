@@ -138,6 +138,7 @@ class Executor {
   std::unique_ptr<WeightSource> weights_;
   Clock& clock_;
   ProfileOptions profile_;
+  KernelHistory history_;           // Of the groups of all work items.
   std::optional<QuietWait> quiet_;  // Set when foreign load is watched.
   std::function<void(int)> on_progress_;
   Files files_;

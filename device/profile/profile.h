@@ -12,6 +12,7 @@
 #include "base/measuring_lock.h"
 #include "device/api/device.h"
 #include "device/profile/interference_monitor.h"
+#include "device/profile/kernel_history.h"
 #include "plan/fusion/learned_times.h"
 #include "plan/fusion/pair_problem.h"
 
@@ -34,6 +35,10 @@ struct ProfileOptions {
   Nanos cold_group_time{150'000'000};
   bool cold_cache = false;                      // For plans; a group's problem says it itself.
   InterferenceMonitor* interference = nullptr;  // Null: not watched. A worker watches real devices.
+  // Whether kernels that lose are left behind early (successive halving, KernelHistory); false:
+  // every kernel is timed in full.
+  bool halving = true;
+  KernelHistory* history = nullptr;  // What groups before this one say. Null: nothing.
   // A time of the clock: a group that is not done by then is kCancelled; plans get no further
   // blocks, but at least one each.
   Nanos until = Nanos::max();
@@ -57,18 +62,20 @@ Latency Summarize(std::span<const double> samples_ns);
 // when it lies within, AMBIGUOUS otherwise.
 Verdict Judge(double ratio_low, double ratio_high, double effect_min);
 
-// Times one group with every kernel that the device offers and returns the fastest, with the others
-// listed. Samples of a cold problem begin with evicted caches. Leaves out kernels that cannot be
-// built; when none can, returns the first one's error. kCancelled: options.until came before every
-// kernel was timed, which says nothing about the group. kDataLoss: a sample is zero, negative or
-// not finite. On a machine that is never quiet some chunks are discarded and counted and later ones
-// are used: the interval is then wide, and `disturbed` counts the samples that were taken beside
-// foreign load.
+// Times one group with the kernels that the device offers and returns the fastest, with the others
+// listed: under options.halving a few samples of each, more of the better half, and all samples of
+// the two that are left; kernels that lost at the nearest shapes of options.history are not built.
+// Adds the result to the history. Samples of a cold problem begin with evicted caches. Leaves out
+// kernels that cannot be built; when none can, returns the first one's error. kCancelled:
+// options.until came before every kernel was timed, which says nothing about the group. kDataLoss:
+// a sample is zero, negative or not finite. On a machine that is never quiet some chunks are
+// discarded and counted and later ones are used: the interval is then wide, and `disturbed` counts
+// the samples that were taken beside foreign load.
 StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
                                    const ProfileOptions& options, Clock& clock);
 
 // Returns a function that times groups one after the other, for LearnedTimes. All references must
-// outlive it.
+// outlive it. Where options.history is null it keeps one of its own.
 GroupMeasurer MeasureOn(Device& device, const ProfileOptions& options, Clock& clock);
 
 // Times both groups of the pair together, on two streams, from the common begin to the end of the

@@ -5,6 +5,7 @@
 #include "device/profile/profile.h"
 #include "device/profile/session.h"
 #include "device/profile/timing_data.h"
+#include "plan/interval.h"
 
 namespace ag {
 namespace {
@@ -62,6 +63,16 @@ Caches CachesFor(const Device& device, const GroupProblem& problem) {
   return device.cools_caches() ? Caches::kInputs : Caches::kAsLeft;
 }
 
+// Successive halving (Jamieson and Talwalkar 2016, "Non-stochastic best arm identification and
+// hyperparameter optimization", section 3): the samples that every kernel gets in a round; after
+// it the better half of them goes on, two at least. What is left then is timed in full.
+constexpr int kRoundSamples[] = {3, 7};
+constexpr size_t kLeftMin = 2;
+// After a round a kernel goes only on when its best sample is below the best of all by this factor.
+constexpr double kRoundHopeless = 1.5;
+// Kernels that would hold more than this together are built and timed one after the other.
+constexpr double kHeldBytesMax = 1 << 28;
+
 // Samples one executable. Invariants:
 //   - Samples are taken in chunks between two looks at the canary and at the foreign load. A chunk
 //     is used or discarded as a whole.
@@ -79,19 +90,32 @@ class KernelTimer {
         subject_(subject),
         samples_min_(options.samples_min) {}
 
-  // Returns the samples. `rival_ns` is the best kernel's median so far; a clearly slower kernel is
-  // not timed further.
-  StatusOr<Samples> Time(double rival_ns) {
+  // Launches the executable a few times, not measured, the first time that it is called.
+  Status Start() {
+    if (is_started_) return OkStatus();
+    is_started_ = true;
     double run_ns = 0;
     for (int i = 0; i < std::max(1, options_.launches_before); ++i) {
       AG_LET(run_ns, subject_.executable.Time({subject_.inputs, subject_.outputs}));
     }
     runs_ = RunsPerSample(run_ns, kSampleNs, kGroupRunsMax);
-    const bool is_cold = subject_.caches == Caches::kEvicted;
     // A second run would be warm: more samples.
-    if (is_cold && runs_ > 1) samples_min_ = std::max(samples_min_, kSettledSamples);
+    if (IsCold() && runs_ > 1) samples_min_ = std::max(samples_min_, kSettledSamples);
     if (subject_.caches != Caches::kAsLeft) runs_ = 1;
-    const Nanos budget = is_cold ? options_.cold_group_time : options_.group_time;
+    return OkStatus();
+  }
+
+  // Returns one sample, whatever the canary says.
+  StatusOr<double> Look() {
+    AG_TRY(Start());
+    return Sample();
+  }
+
+  // Returns the samples. `rival_ns` is the best kernel's median so far; a clearly slower kernel is
+  // not timed further.
+  StatusOr<Samples> Time(double rival_ns) {
+    AG_TRY(Start());
+    const Nanos budget = IsCold() ? options_.cold_group_time : options_.group_time;
     const auto time_max = static_cast<double>(budget.count());
     Samples samples;
     int noisy = 0, foreign = 0;
@@ -119,6 +143,8 @@ class KernelTimer {
   }
 
  private:
+  bool IsCold() const { return subject_.caches == Caches::kEvicted; }
+
   bool IsEnough(const Samples& samples, double spent, double time_max) const {
     const int count = static_cast<int>(samples.ns.size());
     if (count >= options_.samples_max) return true;
@@ -156,8 +182,143 @@ class KernelTimer {
   CanaryWatch& canary_;
   const Subject subject_;
   int samples_min_;
+  bool is_started_ = false;
   int runs_ = 1;
   double clearing_ns_ = 0;  // Time of the last clearing of caches; counts in the budget.
+};
+
+// A kernel of the group on its way to the choice.
+struct Contender {
+  std::string kernel;
+  std::unique_ptr<Executable> built;
+  std::unique_ptr<KernelTimer> timer;
+  double best_ns = kNoRival;    // Of all looks.
+  double median_ns = kNoRival;  // Of the last look, or of the samples.
+};
+
+// The choice among the kernels of one group.
+class KernelContest {
+ public:
+  KernelContest(Device& device, const GroupProblem& problem, const ProfileOptions& options,
+                Clock& clock)
+      : device_(device),
+        problem_(problem),
+        options_(options),
+        clock_(clock),
+        canary_(device, options) {
+    data_.FillBuffers(problem.graph, &inputs_, &outputs_);
+  }
+
+  StatusOr<Measurement> Run(const std::vector<std::string>& kernels) {
+    std::vector<std::string> order = kernels;
+    if (options_.halving && options_.history != nullptr) {
+      order = options_.history->Promising(problem_, kernels);
+    }
+    for (const std::string& kernel : order) left_.push_back({.kernel = kernel});
+    const double held_bytes = WorkOf(problem_).bytes * static_cast<double>(left_.size());
+    if (options_.halving && left_.size() > 1 && held_bytes <= kHeldBytesMax) AG_TRY(Halve());
+    AG_TRY(TimeTheRest());
+    MarkBusy(device_, clock_);
+    if (best_.samples == 0) return failure_;
+    best_.canary_ns = canary_.median_ns();
+    std::erase_if(all_, [&](const auto& one) { return one.first == best_.kernel; });
+    best_.alternatives = std::move(all_);
+    return std::move(best_);
+  }
+
+ private:
+  // Builds the kernel where it is not built. Returns false where it is refused: the others may
+  // still work.
+  StatusOr<bool> Build(Contender* one) {
+    AG_TRY(CheckTime(clock_, options_));
+    if (one->built != nullptr) return true;
+    Plan plan = SingleGroupPlan(problem_);
+    plan.groups[0].kernel = one->kernel;
+    StatusOr<std::unique_ptr<Executable>> built = device_.Build({problem_.graph, plan, data_});
+    if (!built.ok()) {
+      if (failure_.ok()) failure_ = Within(built.status(), "kernel " + one->kernel);
+      return false;
+    }
+    one->built = *std::move(built);
+    one->timer = std::make_unique<KernelTimer>(
+        clock_, options_, canary_,
+        Subject{*one->built, inputs_, outputs_, CachesFor(device_, problem_)});
+    return true;
+  }
+
+  // Samples all kernels that are left in turn, so that a slow moment of the machine hits all.
+  Status LookInTurn(int samples) {
+    std::vector<std::vector<double>> ns(left_.size());
+    for (int i = 0; i < samples; ++i) {
+      for (size_t k = 0; k < left_.size(); ++k) {
+        AG_TRY(CheckTime(clock_, options_));
+        AG_LET(const double sample, left_[k].timer->Look());
+        ns[k].push_back(sample);
+      }
+    }
+    for (size_t k = 0; k < left_.size(); ++k) {
+      left_[k].best_ns = std::min(left_[k].best_ns, *std::ranges::min_element(ns[k]));
+      left_[k].median_ns = Median(ns[k]);
+    }
+    return OkStatus();
+  }
+
+  // Leaves the kernels that are worth timing in full, the fastest first.
+  Status Halve() {
+    for (const int samples : kRoundSamples) {
+      if (samples != kRoundSamples[0] && left_.size() <= kLeftMin) break;
+      std::vector<Contender> tried;
+      for (Contender& one : left_) {
+        AG_LET(const bool is_built, Build(&one));
+        if (is_built) tried.push_back(std::move(one));
+      }
+      left_ = std::move(tried);
+      AG_TRY(LookInTurn(samples));
+      std::ranges::stable_sort(left_, {}, &Contender::best_ns);
+      const size_t half = std::max(kLeftMin, (left_.size() + 1) / 2);
+      while (left_.size() > half ||
+             (left_.size() > 1 && left_.back().best_ns > kRoundHopeless * left_[0].best_ns)) {
+        all_.emplace_back(left_.back().kernel, left_.back().median_ns);
+        left_.pop_back();
+      }
+    }
+    return OkStatus();
+  }
+
+  Status TimeTheRest() {
+    for (Contender& one : left_) {
+      AG_LET(const bool is_built, Build(&one));
+      if (!is_built) continue;
+      const bool has_rival = best_.samples > 0;
+      AG_LET(const Samples samples,
+             one.timer->Time(has_rival ? best_.latency.median_ns : kNoRival));
+      const int active_cores = one.built->active_cores(0);
+      one.timer.reset();
+      one.built.reset();
+      const Latency latency = Summarize(samples.ns);
+      all_.emplace_back(one.kernel, latency.median_ns);
+      best_.discarded += samples.discarded;
+      if (has_rival && best_.latency.median_ns <= latency.median_ns) continue;
+      best_.latency = latency;
+      best_.samples = static_cast<int>(samples.ns.size());
+      best_.disturbed = samples.disturbed;
+      best_.kernel = one.kernel;
+      best_.active_cores = active_cores;
+    }
+    return OkStatus();
+  }
+
+  Device& device_;
+  const GroupProblem& problem_;
+  const ProfileOptions& options_;
+  Clock& clock_;
+  CanaryWatch canary_;
+  const TimingData data_{};
+  std::vector<Tensor> inputs_, outputs_;
+  std::vector<Contender> left_;
+  std::vector<std::pair<std::string, double>> all_;  // The times of the kernels that were timed.
+  Measurement best_;
+  Status failure_;
 };
 
 }  // namespace
@@ -165,51 +326,20 @@ class KernelTimer {
 StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
                                    const ProfileOptions& options, Clock& clock) {
   AG_LET(const std::vector<std::string> kernels, device.Kernels(problem));
-  std::vector<Tensor> inputs, outputs;
-  const TimingData data{};
-  data.FillBuffers(problem.graph, &inputs, &outputs);
   AG_TRY(WarmUp(device, options, clock));
-  CanaryWatch canary(device, options);
-  Measurement best{.simulated = device.simulated()};
-  std::vector<std::pair<std::string, double>> all;
-  Status failure;
-  int discarded = 0;
-  for (const std::string& kernel : kernels) {
-    AG_TRY(CheckTime(clock, options));
-    Plan plan = SingleGroupPlan(problem);
-    plan.groups[0].kernel = kernel;
-    StatusOr<std::unique_ptr<Executable>> built = device.Build({problem.graph, plan, data});
-    if (!built.ok()) {
-      // A kernel may be refused when it is built; the others may still work.
-      if (failure.ok()) failure = Within(built.status(), "kernel " + kernel);
-      continue;
-    }
-    KernelTimer timer(clock, options, canary,
-                      {**built, inputs, outputs, CachesFor(device, problem)});
-    const bool has_rival = best.samples > 0;
-    AG_LET(const Samples samples, timer.Time(has_rival ? best.latency.median_ns : kNoRival));
-    const Latency latency = Summarize(samples.ns);
-    all.emplace_back(kernel, latency.median_ns);
-    discarded += samples.discarded;
-    if (best.samples > 0 && best.latency.median_ns <= latency.median_ns) continue;
-    best.latency = latency;
-    best.samples = static_cast<int>(samples.ns.size());
-    best.disturbed = samples.disturbed;
-    best.kernel = kernel;
-    best.active_cores = (*built)->active_cores(0);
-  }
-  MarkBusy(device, clock);
-  if (all.empty()) return failure;
-  best.discarded = discarded;
-  best.canary_ns = canary.median_ns();
-  for (const auto& alternative : all) {
-    if (alternative.first != best.kernel) best.alternatives.push_back(alternative);
-  }
-  return best;
+  KernelContest contest(device, problem, options, clock);
+  AG_LET(Measurement measurement, contest.Run(kernels));
+  measurement.simulated = device.simulated();
+  if (options.history != nullptr) options.history->Add(problem, measurement);
+  return measurement;
 }
 
 GroupMeasurer MeasureOn(Device& device, const ProfileOptions& options, Clock& clock) {
-  return [&device, options, &clock](const std::vector<GroupProblem>& problems) {
+  // Simulated times cost nothing, so all of them are listed.
+  const auto own = device.simulated() ? nullptr : std::make_shared<KernelHistory>();
+  return [&device, given = options, own, &clock](const std::vector<GroupProblem>& problems) {
+    ProfileOptions options = given;
+    if (options.history == nullptr) options.history = own.get();
     std::vector<StatusOr<Measurement>> results;
     for (const GroupProblem& problem : problems) {
       results.push_back(ProfileGroup(device, problem, options, clock));

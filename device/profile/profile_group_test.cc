@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "device/profile/testing/fake_device.h"
 #include "device/profile/timing_data.h"
@@ -57,12 +58,51 @@ TEST(ProfileGroup, StopsWhenSamplesHaveSettledOrTheKernelHasLost) {
       {"lost", [&] { return ++slow, 2e4; }},
       {"noisy", [&] { return ++noisy % 2 == 0 ? 1e4 : 1.2e4; }},
   };
-  const ProfileOptions options{.launches_before = 1, .samples_min = 7, .samples_max = 40};
+  ProfileOptions options{.launches_before = 1, .samples_min = 7, .samples_max = 40};
+  options.halving = false;
   const auto measured = ProfileGroup(device, ReluProblem(), options, RealClock());
   ASSERT_EQ(ToString(measured.status()), "OK");
   EXPECT_EQ(measured->samples, 15);
   EXPECT_EQ(slow, 1 + 15);   // One chunk.
   EXPECT_EQ(noisy, 1 + 40);  // Never settles: as many as allowed.
+}
+
+TEST(ProfileGroup, HalvesTheKernelsRoundByRound) {
+  FakeDevice device;
+  device.CoolCaches();
+  std::map<std::string, int> runs;
+  const auto takes = [&](const std::string& name, double ns) {
+    device.kernels.emplace_back(name, [&runs, name, ns] { return ++runs[name], ns; });
+  };
+  takes("a", 1.3e4), takes("b", 1.1e4), takes("c", 1.2e4), takes("d", 1e4);
+  takes("e", 1.05e4), takes("hopeless", 5e4);
+  const ProfileOptions options{.launches_before = 1};
+  const auto measured = ProfileGroup(device, ReluProblem(), options, RealClock());
+  ASSERT_EQ(ToString(measured.status()), "OK");
+  EXPECT_EQ(measured->kernel, "d");
+  EXPECT_EQ(measured->alternatives.size(), 5u);
+  EXPECT_EQ(runs["hopeless"], 1 + 3);
+  EXPECT_EQ(runs["a"], 1 + 3);      // Three of six go on,
+  EXPECT_EQ(runs["b"], 1 + 3 + 7);  // two of three are timed in full.
+  EXPECT_EQ(runs["d"], 1 + 3 + 7 + 15);
+  EXPECT_EQ(runs["e"], 1 + 3 + 7 + 15);
+}
+
+TEST(ProfileGroup, DoesNotBuildWhatLostAtANearShape) {
+  FakeDevice device;
+  device.CoolCaches();
+  device.kernels = {{"fast", [] { return 1e4; }}, {"slow", [] { return 3e4; }}};
+  KernelHistory history;
+  const ProfileOptions options{.history = &history};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(ProfileGroup(device, ReluProblem(), options, RealClock()).ok());
+  }
+  EXPECT_EQ(device.builds.size(), 4u);
+  const auto measured = ProfileGroup(device, ReluProblem(), options, RealClock());
+  ASSERT_EQ(ToString(measured.status()), "OK");
+  EXPECT_EQ(device.builds.size(), 5u);
+  EXPECT_EQ(measured->kernel, "fast");
+  EXPECT_TRUE(measured->alternatives.empty());
 }
 
 TEST(TimingData, LargeTensorsAreNormalAndDifferent) {
