@@ -169,6 +169,8 @@ StatusOr<size_t> Tuning::Fastest(const std::vector<Plan>& plans) {
 }
 
 StatusOr<Plan> Tuning::Run() {
+  RooflineTimes estimates(device_.spec());
+  AG_LET(TimedPlan guessed, Try(estimates, std::max(1, options_.streams)));
   AG_LET(TimedPlan one, Try(times_, std::max(1, options_.streams)));
   if (options_.grouped) AG_TRY(ChooseLayout(&one));
   AG_LET(Plan refined, Refined(std::move(one.plan)));
@@ -181,6 +183,8 @@ StatusOr<Plan> Tuning::Run() {
       plans.push_back(std::move(plan));
     }
   }
+  // Groups alone are not groups in a plan: what measures nothing may have guessed better.
+  if (options_.grouped) plans.push_back(std::move(guessed.plan));
   AG_LET(const size_t best, Fastest(plans));
   return std::move(plans[best]);
 }
