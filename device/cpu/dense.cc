@@ -148,7 +148,7 @@ StatusOr<std::vector<std::string>> DenseNames(const GroupContext& context) {
       if (!IsSlow(Described(DenseFormOf(p, name), name, false, {}).impl)) names.push_back(name);
     }
     SortByEstimate(context, "dense", &names);
-    std::ranges::stable_partition(names, [&](const std::string& name) {
+    std::stable_partition(names.begin(), names.end(), [&](const std::string& name) {
       const Desc given = DenseFormOf(p, name).weights_given;
       return !HeldForms(context, context.node(0).inputs[1], given).empty();
     });
