@@ -77,7 +77,7 @@ Executor::Executor(std::unique_ptr<Device> device, std::unique_ptr<WeightSource>
       profile_(profile),
       on_progress_(std::move(on_progress)),
       on_wait_(std::move(on_wait)) {
-  if (!device_->simulated()) profile_.history = &history_;
+  profile_.history = &history_;
   if (profile_.interference != nullptr) quiet_.emplace(*profile_.interference, clock_);
 }
 

@@ -36,7 +36,7 @@ struct ProfileOptions {
   bool cold_cache = false;                      // For plans; a group's problem says it itself.
   InterferenceMonitor* interference = nullptr;  // Null: not watched. A worker watches real devices.
   // Whether kernels that lose are left behind early (successive halving, KernelHistory); false:
-  // every kernel is timed in full.
+  // every kernel is timed in full, as on a simulated device always.
   bool halving = true;
   KernelHistory* history = nullptr;  // What groups before this one say. Null: nothing.
   // A time of the clock: a group that is not done by then is kCancelled; plans get no further

@@ -211,12 +211,14 @@ class KernelContest {
 
   StatusOr<Measurement> Run(const std::vector<std::string>& kernels) {
     std::vector<std::string> order = kernels;
-    if (options_.halving && options_.history != nullptr) {
+    // Simulated times cost nothing, so all of them are taken.
+    const bool halves = options_.halving && !device_.simulated();
+    if (halves && options_.history != nullptr) {
       order = options_.history->Promising(problem_, kernels);
     }
     for (const std::string& kernel : order) left_.push_back({.kernel = kernel});
     const double held_bytes = WorkOf(problem_).bytes * static_cast<double>(left_.size());
-    if (options_.halving && left_.size() > 1 && held_bytes <= kHeldBytesMax) AG_TRY(Halve());
+    if (halves && left_.size() > 1 && held_bytes <= kHeldBytesMax) AG_TRY(Halve());
     AG_TRY(TimeTheRest());
     MarkBusy(device_, clock_);
     if (best_.samples == 0) return failure_;
@@ -335,8 +337,7 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
 }
 
 GroupMeasurer MeasureOn(Device& device, const ProfileOptions& options, Clock& clock) {
-  // Simulated times cost nothing, so all of them are listed.
-  const auto own = device.simulated() ? nullptr : std::make_shared<KernelHistory>();
+  const auto own = std::make_shared<KernelHistory>();
   return [&device, given = options, own, &clock](const std::vector<GroupProblem>& problems) {
     ProfileOptions options = given;
     if (options.history == nullptr) options.history = own.get();
