@@ -1,13 +1,14 @@
 // The times of a model's groups: each group measured alone, as for the cache, and in the whole
 // plan.
-//   build/group_times MODEL [DEVICE [LAYOUT]]     (MODEL: of the zoo; DEVICE: cpu; LAYOUT: of
-//                                                  contractions, else the cheapest)
+//   build/group_times MODEL [DEVICE [LAYOUT]]     (MODEL: of the zoo, or FILE.onnx; DEVICE: cpu;
+//                                                  LAYOUT: of contractions, else the cheapest)
 // Prints a line for each group: pattern, kernel, microseconds alone and in the plan, the other
 // kernels; then sums by pattern, and the whole plan's median beside the sum.
 #include <algorithm>
 #include <cstdio>
 #include <map>
 
+#include "bench/load_model.h"
 #include "device/open_device.h"
 #include "device/profile/profile.h"
 #include "graph/inputs/make_inputs.h"
@@ -17,7 +18,6 @@
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "worker/execute.h"
-#include "zoo/zoo.h"
 
 namespace ag {
 namespace {
@@ -109,9 +109,8 @@ void PrintRows(const Graph& graph, const Plan& plan, const Samples& inside_ns,
 Status PrintTable(const std::string& model, const std::string& device_name,
                   std::optional<Layout> layout) {
   AG_LET(const std::unique_ptr<Device> device, OpenDevice(device_name));
-  MemoryWeights weights;
-  AG_LET(const Graph zoo, BuildZooModel(model, {}, &weights));
-  AG_LET(const Graph graph, CleanUp(zoo, BuiltInRules()));
+  AG_LET(const LoadedModel loaded, LoadModel(model));
+  AG_LET(const Graph graph, CleanUp(loaded.graph, BuiltInRules()));
   AG_LET(const auto lock, MeasureAlone(*device));
   LearnedTimes times(device->spec(), MeasureOn(*device, {}, RealClock()), {.at_once = true});
   AG_LET(TimedGroups timed, FormTimedGroups(graph, device->spec(), Policy(), times,
@@ -121,7 +120,7 @@ Status PrintTable(const std::string& model, const std::string& device_name,
   std::vector<Stream> streams = OneStream(graph, timed.groups);
   AG_LET(const Plan plan, CompletePlan(graph, std::move(timed.groups), std::move(streams),
                                        device->spec(), Policy()));
-  AG_LET(const std::unique_ptr<Executable> executable, device->Build({graph, plan, weights}));
+  AG_LET(const std::unique_ptr<Executable> executable, device->Build({graph, plan, *loaded.weights}));
   Samples inside(plan.groups.size());
   AG_LET(const std::vector<double> whole, TimeInside(graph, *executable, &inside));
   PrintRows(graph, plan, inside, times);

@@ -17,17 +17,13 @@
 
 #include "base/clock.h"
 #include "base/command_line.h"
-#include "base/file.h"
-#include "graph/onnx/import/import.h"
-#include "graph/onnx/imported_model.h"
+#include "bench/load_model.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
-#include "runtime/model_weights.h"
 #include "search/cell_search.h"
 #include "search/part_search.h"
 #include "search/testing/test_search.h"
 #include "zoo/pieces.h"
-#include "zoo/zoo.h"
 
 namespace ag {
 namespace {
@@ -146,29 +142,11 @@ Status SearchModel(Graph model, const Options& options, const DeviceSpec& spec) 
   return OkStatus();
 }
 
-// A graph and what its weights lie in.
-struct Model {
-  std::unique_ptr<const WeightSource> weights;
-  Graph graph;
-};
-
-StatusOr<Model> LoadModel(const std::string& name) {
-  if (!name.ends_with(".onnx")) {
-    auto weights = std::make_unique<MemoryWeights>();
-    AG_LET(Graph graph, BuildZooModel(name, {}, weights.get()));
-    return Model{std::move(weights), std::move(graph)};
-  }
-  AG_LET(const auto file, MappedFile::Open(name));
-  auto weights = std::make_unique<ModelWeights>(file->bytes(), file);
-  AG_LET(ImportedModel imported, ImportOnnx(file->bytes(), {}, *weights));
-  return Model{std::move(weights), std::move(imported.graph)};
-}
-
 Status SearchAll(const Options& options) {
   AG_LET(const DeviceSpec spec, ReadDeviceSpec(options.spec));
   for (const std::string& name : options.models) {
     std::printf("%s on %s\n", name.c_str(), spec.name.c_str());
-    AG_LET(const Model loaded, LoadModel(name));
+    AG_LET(const LoadedModel loaded, LoadModel(name));
     AG_LET(Graph model, CleanUp(loaded.graph, BuiltInRules()));
     const auto is_wanted = [&](std::string_view part) {
       return options.part.empty() || options.part == part;
