@@ -28,6 +28,30 @@ AG_CLONES void AddTo(const float* x, float* sum, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) sum[i] += x[i];
 }
+// Adds rows that lie so far apart. As many lanes as a block of channels has stay in registers, in
+// four sums, since an addition waits for the one before.
+AG_CLONES void AddRowsTo(const float* x, int64_t apart, int64_t rows, float* sum, int64_t n) {
+  using Block = float __attribute__((vector_size(64), aligned(4)));
+  int64_t lane = 0;
+  for (; lane + 16 <= n; lane += 16) {
+    const auto row = [&](int64_t i) -> const Block& {
+      return *reinterpret_cast<const Block*>(x + i * apart + lane);
+    };
+    Block sums[4] = {};
+    int64_t i = 0;
+    for (; i + 4 <= rows; i += 4) {
+      sums[0] += row(i);
+      sums[1] += row(i + 1);
+      sums[2] += row(i + 2);
+      sums[3] += row(i + 3);
+    }
+    for (; i < rows; ++i) sums[0] += row(i);
+    *reinterpret_cast<Block*>(sum + lane) += (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  }
+  for (int64_t i = 0; i < rows && lane < n; ++i) {
+    for (int64_t k = lane; k < n; ++k) sum[k] += x[i * apart + k];
+  }
+}
 AG_CLONES void RaiseTo(const float* x, float* most, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) most[i] = std::max(most[i], x[i]);
@@ -129,13 +153,21 @@ class Reduce : public Kernel {
   void Lanes(const T* x, T* y) const {
     if constexpr (std::is_same_v<T, float>) {
       constexpr int64_t kWidth = 256;
+      constexpr int64_t kNarrow = 64;  // Lanes for which a call for each row costs too much.
       for (int64_t lane = 0; lane < p_.lane.size; lane += kWidth) {
         const int64_t n = std::min(kWidth, p_.lane.size - lane);
         std::fill_n(y + lane, n, p_.is_max ? -std::numeric_limits<float>::infinity() : 0.0f);
-        ForRuns(p_.folded.size(), [&](int64_t offset) {
-          p_.is_max ? RaiseTo(x + offset + lane, y + lane, n)
-                    : AddTo(x + offset + lane, y + lane, n);
-        });
+        if (p_.is_max || n > kNarrow || p_.folded.empty()) {
+          ForRuns(p_.folded.size(), [&](int64_t offset) {
+            p_.is_max ? RaiseTo(x + offset + lane, y + lane, n)
+                      : AddTo(x + offset + lane, y + lane, n);
+          });
+        } else {
+          const FoldedAxis run = p_.folded.back();
+          ForRuns(p_.folded.size() - 1, [&](int64_t offset) {
+            AddRowsTo(x + offset + lane, run.from, run.size, y + lane, n);
+          });
+        }
         for (int64_t i = 0; i < n && p_.is_mean; ++i) y[lane + i] = Finish(y[lane + i]);
       }
     }
