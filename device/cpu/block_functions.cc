@@ -4,6 +4,8 @@
 
 #include "device/cpu/block_macros.h"
 #include "device/cpu/fast_math.h"
+#include "device/cpu/host.h"
+#include "device/cpu/sigmoid_loops.h"
 
 namespace ag::cpu {
 namespace {
@@ -28,6 +30,10 @@ BLOCK(GeluTanh, GeluByTanh(x))
 
 template <class T>
 BlockFn<T> FunctionBlock(OpKind op) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (op == OpKind::kSigmoid) return SigmoidLoopsFor(InstructionSet()).sigmoid;
+    if (op == OpKind::kSwish) return SigmoidLoopsFor(InstructionSet()).swish;
+  }
   switch (op) {
 #define FUNCTION(Name, parameters, arguments, ...) \
   case OpKind::k##Name:                            \
