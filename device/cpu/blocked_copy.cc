@@ -22,8 +22,7 @@ struct CopyLoop {
 };
 
 bool IsPlainKind(const dnnl_memory_desc_t& desc) {
-  return desc.format_kind == dnnl_blocked && desc.extra.flags == 0 && desc.offset0 == 0 &&
-         desc.ndims <= kRankMax;
+  return desc.format_kind == dnnl_blocked && desc.extra.flags == 0 && desc.ndims <= kRankMax;
 }
 
 // Returns the value as memory of the result holds it.
@@ -168,11 +167,12 @@ class Copier {
 
 bool CopyToBlocks(const Desc& wanted, const Desc& given, const float* from, void* to) {
   const dnnl_memory_desc_t &w = wanted.data, &g = given.data;
-  if (!IsPlainKind(w) || !IsPlainKind(g) || g.data_type != dnnl_f32 ||
+  if (!IsPlainKind(w) || w.offset0 != 0 || !IsPlainKind(g) || g.data_type != dnnl_f32 ||
       g.format_desc.blocking.inner_nblks != 0 || w.ndims != g.ndims ||
       !std::equal(w.dims, w.dims + w.ndims, g.dims)) {
     return false;
   }
+  from += g.offset0;
   if (w.data_type == dnnl_f32) {
     Copier<float>(w, g).Run(from, static_cast<float*>(to));
   } else if (w.data_type == dnnl_bf16) {

@@ -1,10 +1,13 @@
 // Convolutions. Kernels on oneDNN: "direct" works in the given layouts, "repacked" reorders to the
-// layouts that oneDNN prefers and back, "winograd" is F(4x4, 3x3) where the machine has it. Of our
-// own: winograd.h.
+// layouts that oneDNN prefers and back, "winograd" is F(4x4, 3x3) where the machine has it,
+// "pieces" computes a function behind the convolution by a loop of ours. Of our own: winograd.h.
 #include <algorithm>
+#include <optional>
 
+#include "device/cpu/block_ops.h"
 #include "device/cpu/first_guess.h"
 #include "device/cpu/host.h"
+#include "device/cpu/parallel.h"
 #include "device/cpu/post_ops.h"
 #include "device/cpu/winograd.h"
 
@@ -37,16 +40,34 @@ Desc TurnedDesc(const TensorType& type, Layout layout, bool turned) {
   return DescOf(lies, layout);
 }
 
-ConvolutionProblem ConvolutionProblemOf(const GroupContext& context) {
+// A part of a convolution's result: so many images, so many channels of each.
+struct Piece {
+  int64_t images, channels;
+};
+
+bool IsDepthwise(const Node& node, const TensorType& w) {
+  return node.Int("group") > 1 && w.shape[0] == node.Int("group") && w.shape[1] == 1;
+}
+
+// Returns the whole convolution, or what makes one piece of it. REQUIRES: of the channels of a
+// grouped convolution a piece has all, unless it is depthwise.
+ConvolutionProblem ConvolutionProblemOf(const GroupContext& context, const Piece* piece = nullptr) {
   const Node& node = context.node(0);
-  const TensorType& x = context.graph.type(node.inputs[0]);
-  const TensorType& w = context.graph.type(node.inputs[1]);
+  TensorType x = context.graph.type(node.inputs[0]);
+  TensorType w = context.graph.type(node.inputs[1]);
+  TensorType y = node.outputs[0];
+  int64_t group = node.Int("group");
+  if (piece != nullptr) {
+    if (IsDepthwise(node, w)) x.shape[1] = group = piece->channels;
+    x.shape[0] = y.shape[0] = piece->images;
+    y.shape[1] = w.shape[0] = piece->channels;
+  }
   ConvolutionProblem p;
-  p.dtype = node.outputs[0].dtype;
+  p.dtype = y.dtype;
   p.src = ToDims(x.shape);
-  p.dst = ToDims(node.outputs[0].shape);
+  p.dst = ToDims(y.shape);
   p.weights = ToDims(w.shape);
-  if (const int64_t group = node.Int("group"); group > 1) {
+  if (group > 1) {
     p.weights[0] /= group;
     p.weights.insert(p.weights.begin(), group);
   }
@@ -67,10 +88,12 @@ ConvolutionProblem ConvolutionProblemOf(const GroupContext& context) {
   }
   const Layout src_layout = context.group.inputs[context.InputOf(node.inputs[0])].layout;
   p.src_given = TurnedDesc(x, src_layout, p.turned);
-  p.dst_given = TurnedDesc(node.outputs[0], context.group.outputs[0].layout, p.turned);
+  p.dst_given = TurnedDesc(y, context.group.outputs[0].layout, p.turned);
   p.weights_given = PlainDesc(p.weights);
   return p;
 }
+
+constexpr std::string_view kPiecesName = "pieces";
 
 // What a primitive works on, and how.
 struct ConvolutionForm {
@@ -99,7 +122,7 @@ std::string ImplOf(const convolution_forward::primitive_desc& desc) {
 StatusOr<ConvolutionForm> ConvolutionFormOf(const ConvolutionProblem& p, const std::string& name) {
   ConvolutionForm form{.src = p.src_given, .dst = p.dst_given};
   if (name == "winograd") form.algorithm = Algorithm::convolution_winograd;
-  if (name != "direct") {
+  if (name != "direct" && name != kPiecesName) {
     form.src = AnyDesc(p.src, p.dtype);
     form.dst = AnyDesc(p.dst, p.dtype);
   }
@@ -135,6 +158,48 @@ Status CheckConvolution(const GroupContext& context) {
     return Err(StatusCode::kUnimplemented, "conv: dilated windows in bf16");
   }
   return context.InputPort(0, 0).status();
+}
+
+// Bytes of a piece for each core, which stay in its cache until the function has passed over them.
+constexpr int64_t kPieceBytes = 1 << 19;
+// Of smaller results the second pass takes longer than it saves.
+constexpr int64_t kPieceElements = 1 << 14;
+
+// Returns the greatest divisor of n that is a multiple of `unit` and at most `most`, at least
+// `unit`. REQUIRES: unit divides n.
+int64_t DivisorBelow(int64_t n, int64_t unit, int64_t most) {
+  int64_t divisor = std::max(std::min(n, most) / unit * unit, unit);
+  while (n % divisor != 0) divisor -= unit;
+  return divisor;
+}
+
+// Returns the pieces of a convolution with a sigmoid or swish behind it, in f32: the kernels of
+// oneDNN (2.6) take two to three times as long for the function as a loop over results that are
+// still in the cache. Nothing: the group is another one, or its pieces would not be contiguous.
+std::optional<Piece> PieceOf(const GroupContext& context) {
+  const Node& node = context.node(0);
+  const TensorType& y = node.outputs[0];
+  if (context.group.nodes.size() != 2 || !Follows(context, 1) || y.dtype != DType::kFloat32 ||
+      y.shape.size() != 4 || y != context.node(1).outputs[0]) {
+    return std::nullopt;
+  }
+  const OpKind function = context.node(1).op;
+  if (function != OpKind::kSigmoid && function != OpKind::kSwish) return std::nullopt;
+  if (context.InputOf(node.inputs[1]) >= 0 || context.InputOf(node.inputs[2]) >= 0) {
+    return std::nullopt;
+  }
+  const Layout out = context.group.outputs[0].layout;
+  const Layout in = context.group.inputs[context.InputOf(node.inputs[0])].layout;
+  const int64_t block = BlockOf(out), images = y.shape[0], channels = y.shape[1];
+  // Padding lanes hold zeros.
+  if (channels % block != 0 && function == OpKind::kSigmoid) return std::nullopt;
+  const int64_t bytes = LayoutBytes(y, out) / images, bytes_max = kPieceBytes * context.cores;
+  if (bytes <= bytes_max) return Piece{DivisorBelow(images, 1, bytes_max / bytes), channels};
+  const bool is_depthwise = IsDepthwise(node, context.graph.type(node.inputs[1]));
+  const bool is_cut = channels % block == 0 && out != Layout::kChannelsLast &&
+                      (is_depthwise ? in == out : node.Int("group") == 1);
+  if (!is_cut) return Piece{1, channels};
+  return Piece{1, DivisorBelow(channels, block, channels * bytes_max / bytes)};
 }
 
 StatusOr<std::vector<std::string>> ConvolutionNames(const GroupContext& context) {
@@ -176,6 +241,11 @@ StatusOr<std::vector<std::string>> ConvolutionNames(const GroupContext& context)
   SortByEstimate(context, "conv", &guesses);
   names = std::move(guesses);
   std::ranges::move(others, std::back_inserter(names));
+  const auto direct = std::ranges::find(names, "direct");
+  if (direct != names.end() && PieceOf(context)) {
+    const bool is_large = context.node(0).outputs[0].NumElements() >= kPieceElements;
+    names.insert(is_large ? direct : direct + 1, std::string(kPiecesName));
+  }
   if (names.empty()) return Err(StatusCode::kUnimplemented, "conv: oneDNN has no kernel for it");
   return names;
 }
@@ -280,10 +350,71 @@ class Convolution : public CallKernel {
   }
 };
 
+// The convolution piece by piece, each followed by a pass of the function behind it.
+class PiecedConvolution : public Kernel {
+ public:
+  Status Prepare(const GroupContext& context, size_t* done) {
+    const std::optional<Piece> piece = PieceOf(context);
+    if (!piece) return Err(StatusCode::kUnimplemented, "conv: the group has no pieces");
+    const ConvolutionProblem whole = ConvolutionProblemOf(context);
+    const ConvolutionProblem p = ConvolutionProblemOf(context, &*piece);
+    AG_LET(const ConvolutionForm form, ConvolutionFormOf(p, std::string(kPiecesName)));
+    const auto desc = Describe(p, form, form.weights, {});
+    const dnnl::primitive convolution = convolution_forward(desc);
+    const Node& node = context.node(0);
+    const int port = context.InputOf(node.inputs[0]);
+    const size_t src_bytes = form.src.get_size();
+    const bool is_depthwise = whole.src[1] != p.src[1];
+    const int64_t pieces = whole.dst[1] / piece->channels;
+    piece_bytes_ = form.dst.get_size();
+    for (int64_t i = 0; i < whole.dst[0] / piece->images * pieces; ++i) {
+      const int64_t channel = i % pieces * piece->channels;
+      Dims first(p.weights.size(), 0);
+      first[0] = channel;
+      Call& call = calls_.emplace_back();
+      call.Input(DNNL_ARG_SRC, form.src, p.src_given, port,
+                 src_bytes * (is_depthwise ? i : i / pieces));
+      AG_TRY(call.Constant(context, node.inputs[1], DNNL_ARG_WEIGHTS, desc.weights_desc(),
+                           whole.weights_given.submemory_desc(p.weights, first)));
+      AG_TRY(call.Constant(context, node.inputs[2], DNNL_ARG_BIAS, PlainDesc(p.bias),
+                           PlainDesc(whole.bias).submemory_desc(p.bias, {channel})));
+      call.Output(DNNL_ARG_DST, form.dst, p.dst_given, 0, piece_bytes_ * i);
+      call.Finish(convolution, desc.scratchpad_desc());
+    }
+    function_ = BlockOpOf<float>(context.node(1));
+    cores_ = context.cores;
+    *done = 2;
+    return OkStatus();
+  }
+
+  Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
+    auto* y = static_cast<std::byte*>(outputs[0]);
+    for (Call& call : calls_) {
+      AG_TRY(call.Run(context, inputs, outputs));
+      auto* values = reinterpret_cast<float*>(y);
+      const auto n = static_cast<int64_t>(piece_bytes_ / sizeof(float));
+      ParallelFor(cores_, n, kLightGrain / 4, [&](int64_t begin, int64_t end, int) {
+        float* part = values + begin;
+        function_.run(part, part, part, part, end - begin, function_.p, function_.q);
+      });
+      y += piece_bytes_;
+    }
+    return OkStatus();
+  }
+  size_t scratch_bytes() const override { return calls_.front().scratch_bytes(); }
+
+ private:
+  std::vector<Call> calls_;  // In the order of their results, which lie one behind the other.
+  size_t piece_bytes_ = 0;
+  BlockOp<float> function_;
+  int cores_ = 1;
+};
+
 StatusOr<std::unique_ptr<Kernel>> MakeConvolution(const GroupContext& context,
                                                   const std::string& name, size_t* done) {
   AG_TRY(CheckConvolution(context));
   if (name == kWinogradName || name == kSmallWinogradName) return MakeWinograd(context, name, done);
+  if (name == kPiecesName) return Prepared<PiecedConvolution>("conv", context, done);
   return Prepared<Convolution>("conv", context, name, done);
 }
 

@@ -119,16 +119,16 @@ bool IsAsGood(const std::string& impl, const std::string& best) {
   return !IsSlow(impl) && (!is_product(impl) || is_product(best));
 }
 
-dnnl::memory Call::Bind(const Desc& desc, Source source, size_t place) {
+dnnl::memory Call::Bind(const Desc& desc, Source source, size_t place, size_t offset) {
   dnnl::memory memory(desc, Engine(), DNNL_MEMORY_NONE);
-  bindings_.push_back({memory, source, place, nullptr});
+  bindings_.push_back({memory, source, place, offset, nullptr});
   return memory;
 }
 
 dnnl::memory Call::Temporary(const Desc& desc) {
-  const size_t place = temporaries_bytes_;
+  const size_t offset = temporaries_bytes_;
   temporaries_bytes_ += AlignUp(desc.get_size());
-  return Bind(desc, Source::kScratch, place);
+  return Bind(desc, Source::kScratch, 0, offset);
 }
 
 Call::Step Call::Reorder(const dnnl::memory& from, const dnnl::memory& to) {
@@ -185,8 +185,8 @@ Status Call::Hold(int arg, const Desc& wanted, const Desc& given, const void* va
   return OkStatus();
 }
 
-void Call::Input(int arg, const Desc& wanted, const Desc& given, int port) {
-  dnnl::memory memory = Bind(given, Source::kInput, port);
+void Call::Input(int arg, const Desc& wanted, const Desc& given, int port, size_t offset) {
+  dnnl::memory memory = Bind(given, Source::kInput, port, offset);
   if (wanted != given) {
     dnnl::memory temporary = Temporary(wanted);
     before_.push_back(Reorder(memory, temporary));
@@ -204,8 +204,8 @@ Status Call::Operand(const GroupContext& context, Edge edge, int arg, const Desc
   return Constant(context, edge, arg, wanted, given);
 }
 
-void Call::Output(int arg, const Desc& wanted, const Desc& given, int port) {
-  dnnl::memory memory = Bind(given, Source::kOutput, port);
+void Call::Output(int arg, const Desc& wanted, const Desc& given, int port, size_t offset) {
+  dnnl::memory memory = Bind(given, Source::kOutput, port, offset);
   if (wanted != given) {
     dnnl::memory temporary = Temporary(wanted);
     after_.push_back(Reorder(temporary, memory));
@@ -218,7 +218,7 @@ void Call::Finish(dnnl::primitive primitive, const Desc& scratchpad) {
   scratchpad_bytes_ = std::max(scratchpad_bytes_, scratchpad.get_size());
   const Desc bytes({static_cast<int64_t>(std::max<size_t>(scratchpad_bytes_, 1))},
                    dnnl::memory::data_type::u8, Dims{1});
-  const dnnl::memory scratch = Bind(bytes, Source::kScratch, temporaries_bytes_);
+  const dnnl::memory scratch = Bind(bytes, Source::kScratch, 0, temporaries_bytes_);
   scratch_bytes_ = temporaries_bytes_ + AlignUp(scratchpad_bytes_);
   steps_ = std::move(before_);
   steps_.push_back({std::move(primitive), std::move(args_)});
@@ -236,13 +236,13 @@ Status Call::Execute(const Step& step, dnnl_stream* stream) {
 
 Status Call::Run(const RunContext& context, Inputs inputs, Outputs outputs) {
   for (Binding& b : bindings_) {
-    const void* data = nullptr;
-    if (b.source == Source::kInput) data = inputs[b.place];
-    if (b.source == Source::kOutput) data = outputs[b.place];
-    if (b.source == Source::kScratch) data = context.scratch + b.place;
+    const void* base = context.scratch;
+    if (b.source == Source::kInput) base = inputs[b.place];
+    if (b.source == Source::kOutput) base = outputs[b.place];
+    const std::byte* const data = static_cast<const std::byte*>(base) + b.offset;
     // Setting a handle also clears padding, which costs time; arena addresses stay the same.
     if (data == b.bound) continue;
-    dnnl_memory_set_data_handle(b.memory.get(), const_cast<void*>(data));
+    dnnl_memory_set_data_handle(b.memory.get(), const_cast<std::byte*>(data));
     b.bound = data;
   }
   for (const Step& step : steps_) AG_TRY(Execute(step, context.stream));

@@ -71,11 +71,12 @@ class Call {
                   const Desc& given);
   // Binds values of our own, which `given` describes. They are copied.
   Status Hold(int arg, const Desc& wanted, const Desc& given, const void* values);
-  void Input(int arg, const Desc& wanted, const Desc& given, int port);
+  // `offset`: where the argument begins in the port's bytes.
+  void Input(int arg, const Desc& wanted, const Desc& given, int port, size_t offset = 0);
   // Binds `edge`, a port of the group or a constant.
   Status Operand(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
                  const Desc& given);
-  void Output(int arg, const Desc& wanted, const Desc& given, int port);
+  void Output(int arg, const Desc& wanted, const Desc& given, int port, size_t offset = 0);
   void Finish(dnnl::primitive primitive, const Desc& scratchpad);
 
   Status Run(const RunContext& context, Inputs inputs, Outputs outputs);
@@ -86,14 +87,15 @@ class Call {
   struct Binding {
     dnnl::memory memory;
     Source source;
-    size_t place;  // Port, or offset into scratch.
+    size_t place;       // The port; 0 of scratch.
+    size_t offset = 0;  // In its bytes.
     const void* bound = nullptr;
   };
   struct Step {
     dnnl::primitive primitive;
     std::vector<dnnl_exec_arg_t> args;
   };
-  dnnl::memory Bind(const Desc& desc, Source source, size_t place);
+  dnnl::memory Bind(const Desc& desc, Source source, size_t place, size_t offset);
   dnnl::memory Temporary(const Desc& desc);
   Step Reorder(const dnnl::memory& from, const dnnl::memory& to);
   static Status Execute(const Step& step, dnnl_stream* stream);
