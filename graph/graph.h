@@ -20,6 +20,7 @@
 #include "base/digest.h"
 #include "base/status.h"
 #include "graph/attributes.h"
+#include "graph/hash.h"
 #include "graph/op_kind.h"
 #include "graph/types.h"
 
@@ -52,6 +53,10 @@ struct Node {
   absl::InlinedVector<Edge, 3> inputs;
   absl::InlinedVector<TensorType, 1> outputs;    // One type per output.
   std::shared_ptr<const ConstantData> constant;  // Constant only.
+  // Of the node without its operands (graph/structure_hash.h). What makes nodes sets both, since
+  // nodes are copied from graph to graph far more often than made.
+  StructureHash hash = {};
+  uint64_t order_hash = 0;
 
   int64_t Int(std::string_view name) const { return attributes->Int(name); }
   double Float(std::string_view name) const { return attributes->Float(name); }

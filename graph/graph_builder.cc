@@ -93,6 +93,7 @@ Edge GraphBuilder::Input(std::string name, TensorType type) {
   node.op = OpKind::kInput;
   node.attributes = NoAttributes();
   node.outputs.push_back(std::move(type));
+  SetHashes(&node);
   const NodeId id = state_->Append(std::move(node));
   state_->inputs.push_back(id);
   state_->input_names.push_back(std::move(name));
@@ -125,6 +126,7 @@ NodeId GraphBuilder::AddOpaque(std::span<const Edge> inputs, Attributes attribut
   node.attributes = std::make_shared<const Attributes>(std::move(attributes));
   node.inputs.assign(inputs.begin(), inputs.end());
   node.outputs.assign(outputs.begin(), outputs.end());
+  SetHashes(&node);
   return state_->Append(std::move(node));
 }
 

@@ -5,14 +5,10 @@
 #include <mutex>
 
 #include "graph/graph.h"
-#include "graph/structure_hash.h"
 
 namespace ag {
 
 struct Graph::Data : Graph::Tables {
-  // HashOfNodeAlone by node, or empty: GraphPatch::Build hands on what its patch knows.
-  std::vector<StructureHash> alone;
-
   mutable std::once_flag digest_once;
   mutable Digest digest;
 };

@@ -1,12 +1,20 @@
 #include "graph/make_node.h"
 
 #include "graph/shapes.h"
+#include "graph/structure_hash.h"
 
 namespace ag {
 
 const std::shared_ptr<const Attributes>& NoAttributes() {
-  static const auto& none = *new std::shared_ptr<const Attributes>(new Attributes());
+  // It is never freed, so its copies, in most nodes of all threads, share no counter.
+  static const auto& none =
+      *new std::shared_ptr<const Attributes>(std::shared_ptr<const Attributes>(), new Attributes());
   return none;
+}
+
+void SetHashes(Node* node) {
+  node->hash = HashOfNodeAlone(*node);
+  node->order_hash = OrderHashOfNode(*node);
 }
 
 Node MakeConstantNode(TensorType type, const Digest& digest, std::string_view bytes) {
@@ -21,6 +29,7 @@ Node MakeConstantNode(TensorType type, const Digest& digest, std::string_view by
   node.attributes = NoAttributes();
   node.outputs.push_back(std::move(type));
   node.constant = std::move(data);
+  SetHashes(&node);
   return node;
 }
 
@@ -39,6 +48,7 @@ StatusOr<Node> MakeOperatorNode(OpKind op, std::span<const Edge> inputs,
                         : std::make_shared<const Attributes>(std::move(attributes));
   node.inputs.assign(inputs.begin(), inputs.end());
   node.outputs = std::move(outputs);
+  SetHashes(&node);
   return node;
 }
 

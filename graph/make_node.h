@@ -10,6 +10,9 @@ namespace ag {
 // Returns the shared attributes of all nodes that have none.
 const std::shared_ptr<const Attributes>& NoAttributes();
 
+// Sets the hashes of a node that is complete but for them.
+void SetHashes(Node* node);
+
 // Returns the node of GraphBuilder::Constant. REQUIRES: CheckType(type) is OK.
 Node MakeConstantNode(TensorType type, const Digest& digest, std::string_view bytes);
 

@@ -100,24 +100,20 @@ Edge GraphPatch::Resolve(Edge e) const {
 
 void GraphPatch::HashBase() {
   const auto nodes = static_cast<size_t>(base_.size());
-  alone_ = base_.data().alone;
-  if (alone_.empty()) {
-    alone_.reserve(nodes);
-    for (const Node& node : base_.nodes()) alone_.push_back(HashOfNodeAlone(node));
-  }
-  own_ = alone_;
+  own_.reserve(nodes);
+  for (const Node& node : base_.nodes()) own_.push_back(node.hash);
   base_hash_.resize(nodes);
   hash_.resize(nodes);
   state_.assign(nodes, kAsBefore);
   for (size_t i = 0; i < base_.inputs().size(); ++i) {
     const NodeId id = base_.inputs()[i];
-    own_[id] = MixIn(alone_[id], {i + 1, ~i});
+    own_[id] = MixIn(own_[id], {i + 1, ~i});
   }
   uint64_t barriers = 0;
   for (NodeId id = 0; id < base_.size(); ++id) {
     const Node& node = base_.node(id);
     // Every opaque node has its own hash: it may have effects, or be random.
-    if (Has(node.op, kBarrier)) own_[id].a = MixIn(alone_[id].a, ++barriers);
+    if (Has(node.op, kBarrier)) own_[id].a = MixIn(own_[id].a, ++barriers);
     base_hash_[id] = HashOfOperands(node, own_[id], Edges::kOriginal);
   }
 }
@@ -171,7 +167,7 @@ void GraphPatch::HashIfReady(NodeId id, const Node& node) {
     const State state = state_[Resolve(e).node];
     if (state != kDone && state != kAsBefore) return;
   }
-  const StructureHash own = id < base_.size() ? own_[id] : HashOfNodeAlone(node);
+  const StructureHash own = id < base_.size() ? own_[id] : node.hash;
   hash_[id] = HashOfOperands(node, own, Edges::kPatched);
   state_[id] = kDone;
 }
@@ -202,8 +198,7 @@ Status GraphPatch::HashBelow(NodeId root) {
       AG_TRY(open(Resolve(operand).node));
       continue;
     }
-    hash_[id] =
-        HashOfOperands(n, id < base_.size() ? own_[id] : HashOfNodeAlone(n), Edges::kPatched);
+    hash_[id] = HashOfOperands(n, id < base_.size() ? own_[id] : n.hash, Edges::kPatched);
     state_[id] = kDone;
     stack.pop_back();
   }
@@ -268,18 +263,6 @@ class GraphPatch::Layout {
 
   Edge Placed(Edge e) const { return {place_[e.node], e.output}; }
 
-  // Returns HashOfNodeAlone of the nodes in their order; empty: the base's are not known.
-  std::vector<StructureHash> HashesAlone() const {
-    std::vector<StructureHash> hashes;
-    if (patch_.alone_.empty()) return hashes;
-    hashes.reserve(order_.size());
-    for (const NodeId id : order_) {
-      const bool is_old = id < patch_.base_.size();
-      hashes.push_back(is_old ? patch_.alone_[id] : HashOfNodeAlone(patch_.node(id)));
-    }
-    return hashes;
-  }
-
  private:
   static constexpr NodeId kUnseen = -1;
   static constexpr NodeId kOpen = -2;
@@ -335,11 +318,8 @@ StatusOr<Graph> GraphPatch::Build(std::vector<NodeId>* place) const {
     inputs.push_back(layout.Placed({base_.inputs()[i], 0}).node);
     names.push_back(base_.input_name(i));
   }
-  std::vector<StructureHash> alone = layout.HashesAlone();
-  auto data =
-      Graph::IndexGraph(layout.Take(), std::move(inputs), std::move(names), std::move(outputs));
-  data->alone = std::move(alone);
-  return Graph(std::move(data));
+  return Graph(
+      Graph::IndexGraph(layout.Take(), std::move(inputs), std::move(names), std::move(outputs)));
 }
 
 }  // namespace ag

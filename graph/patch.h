@@ -70,9 +70,8 @@ class GraphPatch {
   std::vector<Edge> operands_;
   std::vector<NodeId> readers_;  // Nodes with operands, ascending.
 
-  // By node of the base; alone_, own_ and base_hash_ are filled on first use.
-  std::vector<StructureHash> alone_;  // HashOfNodeAlone.
-  std::vector<StructureHash> own_;    // The same with the places of inputs and of opaque nodes.
+  // By node of the base; own_ and base_hash_ are filled on first use.
+  std::vector<StructureHash> own_;  // Node::hash with the places of inputs and of opaque nodes.
   std::vector<StructureHash> base_hash_;
   std::vector<StructureHash> hash_;  // By node of the patch; valid for changed and added ones.
   enum State : uint8_t { kAsBefore, kChanged, kOpen, kDone };

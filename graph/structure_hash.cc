@@ -36,6 +36,23 @@ StructureHash MixType(StructureHash hash, const TensorType& type) {
   return hash;
 }
 
+uint64_t OrderHashOf(const AttributeValue& value) {
+  if (const auto* i = std::get_if<int64_t>(&value)) return Mix(static_cast<uint64_t>(*i));
+  if (const auto* f = std::get_if<double>(&value)) return Mix(std::bit_cast<uint64_t>(*f));
+  if (const auto* list = std::get_if<Ints>(&value)) {
+    uint64_t hash = list->size();
+    for (const int64_t i : *list) hash = MixIn(hash, static_cast<uint64_t>(i));
+    return hash;
+  }
+  return MixBytes(0, std::get<std::string>(value));
+}
+
+uint64_t OrderHashOf(const TensorType& type) {
+  uint64_t hash = static_cast<uint64_t>(type.dtype);
+  for (const int64_t size : type.shape) hash = MixIn(hash, static_cast<uint64_t>(size));
+  return hash;
+}
+
 }  // namespace
 
 StructureHash HashOfNodeAlone(const Node& node) {
@@ -53,6 +70,19 @@ StructureHash HashOfNodeAlone(const Node& node) {
     hash = MixIn(hash, {words[0], words[1]});
   }
   return MixWord(hash, 0);
+}
+
+uint64_t OrderHashOfNode(const Node& node) {
+  uint64_t hash = MixBytes(0, Info(node.op).text_name);
+  for (const auto& [name, value] : node.attributes->items()) {
+    hash = MixIn(MixBytes(hash, name), OrderHashOf(value));
+  }
+  if (node.op == OpKind::kConstant) {
+    uint64_t head = 0;
+    std::memcpy(&head, node.constant->digest.bytes.data(), sizeof(head));
+    hash = MixIn(MixIn(hash, head), OrderHashOf(node.outputs[0]));
+  }
+  return hash;
 }
 
 StructureHash HashOfStructure(const Graph& graph) {

@@ -21,7 +21,7 @@ std::vector<std::optional<StructureHash>> InputNames(const Graph& graph,
   std::vector<std::optional<StructureHash>> names(static_cast<size_t>(graph.size()));
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const NodeId id = graph.inputs()[i];
-    names[id] = inputs.empty() ? MixIn(HashOfNodeAlone(graph.node(id)), {kInput, i}) : inputs[i];
+    names[id] = inputs.empty() ? MixIn(graph.node(id).hash, {kInput, i}) : inputs[i];
   }
   return names;
 }
@@ -56,10 +56,10 @@ StructureHash EdgeNames::Of(Edge edge) {
   if (!nodes_[edge.node]) {
     if (const std::optional<StructureHash> name = leaf_(edge)) return *name;
     const Node& node = graph_->node(edge.node);
-    std::vector<StructureHash> operands;
+    absl::InlinedVector<StructureHash, 4> operands;
     for (const Edge& e : node.inputs) operands.push_back(Of(e));
     if (Has(node.op, kCommutative)) std::ranges::sort(operands);
-    StructureHash name = HashOfNodeAlone(node);
+    StructureHash name = node.hash;
     for (const StructureHash& operand : operands) name = MixIn(name, operand);
     nodes_[edge.node] = name;
   }

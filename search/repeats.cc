@@ -55,7 +55,7 @@ class Repeats {
     StructureHash sum;
     for (const NodeId id : piece) {
       const Node& node = graph_.node(id);
-      StructureHash name = HashOfNodeAlone(node);
+      StructureHash name = node.hash;
       for (const TensorType& type : node.outputs) {
         name = MixIn(name, {static_cast<uint64_t>(type.dtype), type.shape.size()});
         for (const int64_t size : type.shape) name = MixIn(name, {static_cast<uint64_t>(size), 0});

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <optional>
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/hash.h"
@@ -10,57 +10,27 @@
 namespace ag {
 namespace {
 
-uint64_t HashOf(const AttributeValue& value) {
-  if (const auto* i = std::get_if<int64_t>(&value)) return Mix(static_cast<uint64_t>(*i));
-  if (const auto* f = std::get_if<double>(&value)) return Mix(std::bit_cast<uint64_t>(*f));
-  if (const auto* list = std::get_if<Ints>(&value)) {
-    uint64_t hash = list->size();
-    for (const int64_t i : *list) hash = MixIn(hash, static_cast<uint64_t>(i));
-    return hash;
-  }
-  return MixBytes(0, std::get<std::string>(value));
-}
-
-uint64_t HashOf(const TensorType& type) {
-  uint64_t hash = static_cast<uint64_t>(type.dtype);
-  for (const int64_t size : type.shape) hash = MixIn(hash, static_cast<uint64_t>(size));
-  return hash;
-}
-
-// Returns a hash of the node without its operands.
-uint64_t HashOfItself(const Node& node) {
-  uint64_t hash = MixBytes(0, Info(node.op).text_name);
-  for (const auto& [name, value] : node.attributes->items()) {
-    hash = MixIn(MixBytes(hash, name), HashOf(value));
-  }
-  if (node.op == OpKind::kConstant) {
-    uint64_t head = 0;
-    std::memcpy(&head, node.constant->digest.bytes.data(), sizeof(head));
-    hash = MixIn(MixIn(hash, head), HashOf(node.outputs[0]));
-  }
-  return hash;
-}
-
 // Merges equal nodes in one pass over the nodes in order. Nodes with equal keys are compared in
 // full; a key is made of the node itself and of the nodes that its operands became. hashes_ holds
 // for each node a hash of the structure below it, which decides the order of operands: it depends
 // neither on merging nor on the order of nodes, else sorting operands would change the order of
-// nodes, and that the next sorting. The graph is changed through a builder, so that a graph with
-// little to merge costs little.
+// nodes, and that the next sorting. So a second pass finds nothing. The graph is changed through a
+// builder, which begins where something changes: most graphs have nothing to merge.
 class Deduper {
  public:
   explicit Deduper(const Graph& graph)
-      : graph_(graph), builder_(graph), hashes_(static_cast<size_t>(graph.size())) {
-    made_.reserve(hashes_.size());
-  }
+      : graph_(graph),
+        hashes_(static_cast<size_t>(graph.size())),
+        keys_(hashes_.size()),
+        made_(std::bit_ceil(2 * hashes_.size() + 1), -1) {}
 
-  StatusOr<Graph> Run() {
+  StatusOr<Graph> Run(std::vector<NodeId>* place) {
     for (size_t i = 0; i < graph_.inputs().size(); ++i) hashes_[graph_.inputs()[i]] = Mix(i + 1);
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (graph_.node(id).op != OpKind::kInput) AG_TRY(Visit(id));
     }
-    if (replaced_.empty()) return graph_;
-    return builder_.Build();
+    if (!builder_) return graph_;
+    return builder_->Build(place);
   }
 
  private:
@@ -74,11 +44,15 @@ class Deduper {
   // structure. So the order does not depend on how the graph was built.
   Edges OrderedOperands(const Node& node) const {
     Edges operands = node.inputs;
-    if (Has(node.op, kCommutative)) {
-      std::stable_sort(operands.begin(), operands.end(), [&](Edge a, Edge b) {
-        return std::pair(graph_.is_constant(a.node), HashOfEdge(a)) <
-               std::pair(graph_.is_constant(b.node), HashOfEdge(b));
-      });
+    if (operands.size() < 2 || !Has(node.op, kCommutative)) return operands;
+    const auto is_before = [&](Edge a, Edge b) {
+      return std::pair(graph_.is_constant(a.node), HashOfEdge(a)) <
+             std::pair(graph_.is_constant(b.node), HashOfEdge(b));
+    };
+    if (operands.size() > 2) {
+      std::stable_sort(operands.begin(), operands.end(), is_before);
+    } else if (is_before(operands[1], operands[0])) {
+      std::swap(operands[0], operands[1]);
     }
     return operands;
   }
@@ -87,7 +61,7 @@ class Deduper {
     const Node& node = graph_.node(id);
     Edges operands = OrderedOperands(node);
     const bool is_ordered = operands == node.inputs;
-    uint64_t hash = HashOfItself(node);
+    uint64_t hash = node.order_hash;
     uint64_t key = hash;
     for (Edge& e : operands) {
       hash = MixIn(hash, HashOfEdge(e));
@@ -96,15 +70,24 @@ class Deduper {
     }
     hashes_[id] = hash;
     if (!Has(node.op, kBarrier)) {  // It may have effects, or be random.
-      auto& twins = made_[key];
-      for (const NodeId twin : twins) {
-        if (Same(node, operands, graph_.node(twin))) return ReplaceOutputs(id, twin);
+      keys_[id] = key;
+      size_t slot = key & (made_.size() - 1);
+      for (; made_[slot] >= 0; slot = (slot + 1) & (made_.size() - 1)) {
+        const NodeId twin = made_[slot];
+        if (keys_[twin] == key && Same(node, operands, graph_.node(twin))) {
+          return ReplaceOutputs(id, twin);
+        }
       }
-      twins.push_back(id);
+      made_[slot] = id;
     }
     if (is_ordered) return OkStatus();
-    AG_LET(const NodeId made, builder_.AddCopy(node, operands));
+    AG_LET(const NodeId made, Builder().AddCopy(node, operands));
     return ReplaceOutputs(id, made);
+  }
+
+  GraphBuilder& Builder() {
+    if (!builder_) builder_.emplace(graph_);
+    return *builder_;
   }
 
   bool Same(const Node& node, const Edges& operands, const Node& twin) const {
@@ -123,7 +106,7 @@ class Deduper {
   Status ReplaceOutputs(NodeId id, NodeId made) {
     for (int32_t i = 0; i < static_cast<int32_t>(graph_.node(id).outputs.size()); ++i) {
       const Edge to = New({made, i});
-      AG_TRY(builder_.Replace({id, i}, to));
+      AG_TRY(Builder().Replace({id, i}, to));
       replaced_[{id, i}] = to;
     }
     return OkStatus();
@@ -137,9 +120,11 @@ class Deduper {
   }
 
   const Graph& graph_;
-  GraphBuilder builder_;
-  std::vector<uint64_t> hashes_;  // The hash of the structure below each old node.
-  absl::flat_hash_map<uint64_t, absl::InlinedVector<NodeId, 1>> made_;  // Old nodes, by key.
+  std::optional<GraphBuilder> builder_;  // Nothing: nothing has changed.
+  std::vector<uint64_t> hashes_;         // The hash of the structure below each old node.
+  std::vector<uint64_t> keys_;           // By old node.
+  // The old nodes that stay: a table by key, where equal ones lie behind each other; -1: free.
+  std::vector<NodeId> made_;
   absl::flat_hash_map<Edge, Edge> replaced_;
 };
 
@@ -158,21 +143,18 @@ bool AllZero(const Ints& values) {
   return std::all_of(values.begin(), values.end(), [](int64_t v) { return v == 0; });
 }
 
-// Returns true when output 0 always equals operand 0. `same`: their types are equal.
-bool IsNoOp(const Node& node, bool same) {
+// Returns true when output 0 always equals operand 0.
+bool IsNoOp(const Graph& graph, const Node& node) {
   const auto is = [&](OpKind op) { return node.op == op; };
-  if (is(OpKind::kCast) || is(OpKind::kReshape) || is(OpKind::kExpand)) return same;
+  const auto is_same = [&] { return graph.type(node.inputs[0]) == node.outputs[0]; };
+  if (is(OpKind::kCast) || is(OpKind::kReshape) || is(OpKind::kExpand)) return is_same();
   if (is(OpKind::kTranspose)) return IsIdentityPerm(node.IntList("perm"));
   if (is(OpKind::kPad)) return AllZero(node.IntList("pads"));
   // A forward slice of full size keeps every element.
-  if (is(OpKind::kSlice)) return same && AllPositive(node.IntList("steps"));
+  if (is(OpKind::kSlice)) return is_same() && AllPositive(node.IntList("steps"));
   if (is(OpKind::kConcat)) return node.inputs.size() == 1;
   if (is(OpKind::kSplit)) return node.outputs.size() == 1;
-  return Has(node.op, kReduction) && same && node.IntList("axes").empty();
-}
-
-bool IsNoOp(const Graph& graph, const Node& node) {
-  return IsNoOp(node, !node.inputs.empty() && graph.type(node.inputs[0]) == node.outputs[0]);
+  return Has(node.op, kReduction) && is_same() && node.IntList("axes").empty();
 }
 
 // Whether the node merges with an operand of the same kind.
@@ -186,7 +168,7 @@ class NoOpRemover {
  public:
   explicit NoOpRemover(const Graph& graph) : graph_(graph), builder_(graph) {}
 
-  StatusOr<Graph> Run() {
+  StatusOr<Graph> Run(std::vector<NodeId>* place) {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
       if (node.op == OpKind::kInput) continue;
@@ -196,7 +178,7 @@ class NoOpRemover {
         AG_TRY(Merge(id, node));
       }
     }
-    return builder_.Build();
+    return builder_.Build(place);
   }
 
  private:
@@ -237,18 +219,25 @@ class NoOpRemover {
 
 }  // namespace
 
-StatusOr<Graph> Dedupe(const Graph& graph) { return Deduper(graph).Run(); }
+StatusOr<Graph> Dedupe(const Graph& graph, std::vector<NodeId>* place) {
+  return Deduper(graph).Run(place);
+}
 
 bool IsRemovable(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   return IsNoOp(graph, node) || (MayMerge(node) && graph.node(node.inputs[0].node).op == node.op);
 }
 
-StatusOr<Graph> RemoveNoOps(const Graph& graph) {
-  bool has_work = false;
-  for (NodeId id = 0; id < graph.size() && !has_work; ++id) has_work = IsRemovable(graph, id);
-  if (!has_work) return graph;
-  return NoOpRemover(graph).Run();
+bool HasRemovable(const Graph& graph) {
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (IsRemovable(graph, id)) return true;
+  }
+  return false;
+}
+
+StatusOr<Graph> RemoveNoOps(const Graph& graph, std::vector<NodeId>* place) {
+  if (!HasRemovable(graph)) return graph;
+  return NoOpRemover(graph).Run(place);
 }
 
 }  // namespace ag

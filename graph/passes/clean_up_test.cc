@@ -24,11 +24,13 @@ std::string Canonical(const std::string& text) { return Text(ParseGraph(text)); 
 
 constexpr std::string_view kInputs = "input x f32[2,3,4]\ninput y f32[2,3,4]\n";
 
-void ExpectCases(std::span<const Case> cases, StatusOr<Graph> (*pass)(const Graph&)) {
+using Pass = StatusOr<Graph> (*)(const Graph&, std::vector<NodeId>* place);
+
+void ExpectCases(std::span<const Case> cases, Pass pass) {
   for (const Case& c : cases) {
     const std::string inputs(kInputs);
     const Graph before = ParseGraph(inputs + c.before).value();
-    EXPECT_EQ(Text(pass(before)), Canonical(inputs + c.after)) << c.name;
+    EXPECT_EQ(Text(pass(before, nullptr)), Canonical(inputs + c.after)) << c.name;
   }
 }
 
@@ -110,7 +112,8 @@ TEST(CleanUpTest, PassesKeepTheMeaning) {
     MemoryWeights weights;
     const Graph g = RandomGraph(seed, &weights, {.nodes = 20});
     const Graph clean = RemoveNoOps(Dedupe(g).value()).value();
-    EXPECT_EQ(Dedupe(Dedupe(g).value()).value().digest(), Dedupe(g).value().digest());
+    const Graph merged = Dedupe(g).value();
+    EXPECT_TRUE(Dedupe(merged).value().SharesAll(merged));  // Nothing is left to merge.
     EXPECT_EQ(RemoveNoOps(clean).value().digest(), clean.digest());
     const std::vector<Tensor> inputs = RandomInputs(g);
     const auto expected = Evaluate(g, inputs, weights).value();

@@ -51,7 +51,7 @@ std::optional<Digest> Constants::Name(Edge edge) {
 Digest Constants::NameOf(Edge edge) {
   if (const auto found = names_.find(edge); found != names_.end()) return found->second;
   const Node& node = graph_.node(edge.node);
-  const StructureHash alone = HashOfNodeAlone(node);
+  const StructureHash alone = node.hash;
   ByteWriter recipe;
   recipe.U64(alone.a);
   recipe.U64(alone.b);

@@ -30,7 +30,7 @@ std::vector<uint64_t> HashesOfReaders(const Graph& graph) {
         hashes[id] += MixIn(place, hashes[use.node]);  // In any order.
       }
     }
-    hashes[id] = MixIn(hashes[id], HashOfNodeAlone(node).a);
+    hashes[id] = MixIn(hashes[id], node.hash.a);
   }
   return hashes;
 }

@@ -23,7 +23,7 @@ struct Side {
   // Constant operands count for what a node is like, others only for what is below it.
   void AddHashes(NodeId id) {
     const Node& node = graph.node(id);
-    StructureHash own = HashOfNodeAlone(node);
+    StructureHash own = node.hash;
     for (const TensorType& type : node.outputs) {
       own.a = MixIn(own.a, static_cast<uint64_t>(type.dtype));
       for (const int64_t size : type.shape) own.b = MixIn(own.b, static_cast<uint64_t>(size));
