@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "plan/fusion/group_key.h"
+#include "plan/fusion/node_marks.h"
 #include "plan/fusion/tree_finder.h"
 #include "plan/spec/pattern_match.h"
 
@@ -77,11 +78,14 @@ class Cover {
         graph_(request.graph),
         keys_(request.graph, request.layouts),
         ops_(OpsOf(request.graph)),
-        anchors_(request.spec, ops_) {
+        anchors_(request.spec, ops_),
+        inside_(request.graph.size()) {
     for (const GroupPattern& pattern : in_.spec.patterns) {
       frames_.push_back(KeyOfFrame(
           {pattern.name, in_.policy.precision, in_.options.cores, in_.policy.cold_cache}));
       shared_steps_.push_back(SharedSteps(pattern));
+      takes_transposes_.push_back(
+          std::ranges::any_of(pattern.steps, &PatternStep::takes_transposes) ? 1 : 0);
     }
     if (!in_.options.grouped || !in_.options.pieces) return;
     for (size_t p = 0; p < in_.spec.patterns.size(); ++p) {
@@ -185,8 +189,10 @@ class Cover {
 
   void AddPath(size_t pattern, int length, bool has_shared) {
     const std::span<const NodeId> path(path_.data(), static_cast<size_t>(length));
-    std::vector<NodeId> nodes = WithTransposes(pattern, path);
-    if (has_shared || nodes.size() != path.size()) return AddPiece(pattern, std::move(nodes));
+    if (has_shared || takes_transposes_[pattern] != 0) {
+      std::vector<NodeId> nodes = WithTransposes(pattern, path);
+      if (has_shared || nodes.size() != path.size()) return AddPiece(pattern, std::move(nodes));
+    }
     const int time = TimeOf(prefixes_[length - 1], pattern, path);
     Add({path_[0], pattern, time}, path_[length - 1]);
   }
@@ -213,10 +219,10 @@ class Cover {
     if (!IsListed(p, root)) return;
     const GroupPattern& pattern = in_.spec.patterns[p];
     const auto nodes_max = static_cast<size_t>(NodesMax(pattern));
-    const auto rest = [&](const std::vector<NodeId>& nodes) { return RestOf(nodes); };
+    const auto rest = [&](std::span<const NodeId> nodes) { return RestOf(nodes); };
     for (const TreeFinder::Tree& tree : finder->At(root, rest)) {
       if (tree.is_path) continue;
-      std::vector<NodeId> nodes = tree.nodes;
+      std::vector<NodeId> nodes(tree.nodes.begin(), tree.nodes.end());
       const OpKind anchor = graph_.node(nodes[0]).op;
       uint32_t match = 1;
       while (match != 0) {
@@ -232,8 +238,8 @@ class Cover {
   // Returns the operators of a path and the transposes that join it, ascending.
   std::vector<NodeId> WithTransposes(size_t p, std::span<const NodeId> path) const {
     std::vector<NodeId> nodes(path.begin(), path.end());
+    if (takes_transposes_[p] == 0) return nodes;
     const GroupPattern& pattern = in_.spec.patterns[p];
-    if (!std::ranges::any_of(pattern.steps, &PatternStep::takes_transposes)) return nodes;
     for (const NodeId at : path) {
       if (!TakesTransposes(pattern, graph_, at)) continue;
       for (const Edge operand : graph_.node(at).inputs) {
@@ -254,15 +260,12 @@ class Cover {
     const LocalKey key = GroupKeys::KeyOf(path, frames_[pattern]);
     const auto [it, is_new] = known_.try_emplace(key, static_cast<int>(times_.size()));
     if (!is_new) return it->second;
-    if (auto time = in_.times.Lookup(key)) {
-      times_.push_back(*std::move(time));
-      return it->second;
-    }
-    Group group = MakeGroup(graph_, in_.layouts, {nodes.begin(), nodes.end()});
-    group.pattern = in_.spec.patterns[pattern].name;
-    group.cores = in_.options.cores;
-    times_.push_back(in_.times.Time(ExtractGroup(graph_, group, in_.policy)));
-    in_.times.Insert(key, times_.back());
+    times_.push_back(in_.times.TimeOf(key, [&] {
+      Group group = MakeGroup(graph_, in_.layouts, {nodes.begin(), nodes.end()});
+      group.pattern = in_.spec.patterns[pattern].name;
+      group.cores = in_.options.cores;
+      return ExtractGroup(graph_, group, in_.policy);
+    }));
     return it->second;
   }
 
@@ -299,7 +302,7 @@ class Cover {
   }
 
   // Returns when the group ends if every group begins as soon as its operands are there.
-  double EndOf(const Candidate& group, NodeId last) const {
+  double EndOf(const Candidate& group, NodeId last) {
     double begin_ns = 0;
     if (group.piece >= 0) {
       ForOperands(pieces_[group.piece],
@@ -317,7 +320,8 @@ class Cover {
   // Calls visit(operator, operand's operator) for what the operators of a piece read from outside,
   // once for each two.
   template <class Visit>
-  void ForOperands(const std::vector<NodeId>& piece, const Visit& visit) const {
+  void ForOperands(std::span<const NodeId> piece, const Visit& visit) {
+    inside_.Set(piece);
     for (const NodeId id : piece) {
       const auto& inputs = graph_.node(id).inputs;
       for (size_t i = 0; i < inputs.size(); ++i) {
@@ -326,13 +330,13 @@ class Cover {
         if (std::any_of(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(i), is_same)) {
           continue;
         }
-        if (!std::ranges::binary_search(piece, from)) visit(id, from);
+        if (!inside_.Has(from)) visit(id, from);
       }
     }
   }
 
   // Returns the cost of everything that leads to a piece.
-  Cost RestOf(const std::vector<NodeId>& piece) const {
+  Cost RestOf(std::span<const NodeId> piece) {
     Cost cost;
     ForOperands(piece, [&](NodeId id, NodeId from) {
       if (reader_[from] == id) cost += best_[from];
@@ -340,7 +344,7 @@ class Cover {
     return cost;
   }
 
-  Cost CostOf(const Candidate& group, NodeId last) const {
+  Cost CostOf(const Candidate& group, NodeId last) {
     const GroupTime& time = times_[group.time];
     Cost cost = Cost::Of(time);
     if (group.first != last) cost.ns -= time.noise_ns;
@@ -358,9 +362,9 @@ class Cover {
     return cost;
   }
 
-  Cost HangingWithout(NodeId id, NodeId excluded) const {
+  Cost HangingWithout(NodeId id, NodeId excluded) {
     Cost sum;
-    ForOperands({id}, [&](NodeId, NodeId from) {
+    ForOperands({&id, 1}, [&](NodeId, NodeId from) {
       if (from != excluded && reader_[from] == id) sum += best_[from];
     });
     return sum;
@@ -399,8 +403,9 @@ class Cover {
   const GroupKeys keys_;
   const OpSet ops_;
   const Anchors anchors_;
-  std::vector<LocalKey> frames_;        // By pattern.
-  std::vector<uint32_t> shared_steps_;  // By pattern.
+  std::vector<LocalKey> frames_;           // By pattern.
+  std::vector<uint32_t> shared_steps_;     // By pattern.
+  std::vector<uint8_t> takes_transposes_;  // By pattern.
   std::vector<std::pair<size_t, TreeFinder>> finders_;
   std::vector<NodeId> open_;  // The operators to cover, ascending.
   std::vector<NodeId> path_;
@@ -414,6 +419,7 @@ class Cover {
   std::vector<Cost> hanging_;
   std::vector<double> end_ns_;
   std::vector<int> chosen_;  // In candidates_; -1: none.
+  NodeMarks inside_;         // Of the piece that is looked at.
   NodeId stuck_ = -1;        // The first operator without a finite cost.
 };
 

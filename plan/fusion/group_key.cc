@@ -31,20 +31,9 @@ void AddType(LocalKey* key, const TensorType& type) {
   for (const int64_t size : type.shape) Add(key, static_cast<uint64_t>(size));
 }
 
-// Leaves names out: every node of an operator has the same attributes in the same order.
-void AddAttributes(LocalKey* key, const Attributes& attributes) {
-  for (const auto& [name, value] : attributes.items()) {
-    if (const auto* i = std::get_if<int64_t>(&value)) {
-      Add(key, static_cast<uint64_t>(*i));
-    } else if (const auto* f = std::get_if<double>(&value)) {
-      Add(key, std::bit_cast<uint64_t>(*f));
-    } else if (const auto* list = std::get_if<Ints>(&value)) {
-      Add(key, list->size());
-      for (const int64_t item : *list) Add(key, static_cast<uint64_t>(item));
-    } else {
-      AddBytes(key, std::get<std::string>(value));
-    }
-  }
+void AddHash(LocalKey* key, const StructureHash& hash) {
+  Add(key, hash.a);
+  Add(key, hash.b);
 }
 
 enum OperandKind : uint64_t { kLink = 1, kPort = 2, kConstant = 3 };
@@ -71,13 +60,13 @@ GroupKeys::GroupKeys(const Graph& graph, const NodeLayouts& layouts)
 LocalKey GroupKeys::OfNode(NodeId id) const {
   const Node& node = graph_.node(id);
   LocalKey key = kStart;
-  Add(&key, static_cast<uint64_t>(node.inputs.size()) << 32 | static_cast<uint64_t>(node.op) << 8 |
-                static_cast<uint64_t>(layouts_.of[id]));
-  AddAttributes(&key, *node.attributes);
+  AddHash(&key, node.hash);
+  Add(&key, static_cast<uint64_t>(layouts_.of[id]));
   for (const Edge operand : node.inputs) {
     const Node& from = graph_.node(operand.node);
     AddType(&key, graph_.type(operand));
-    if (from.op == OpKind::kConstant) AddBytes(&key, from.constant->inline_bytes);
+    const bool has_bytes = from.op == OpKind::kConstant && !from.constant->inline_bytes.empty();
+    if (has_bytes) AddHash(&key, from.hash);
   }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const Edge edge{id, static_cast<int32_t>(i)};
@@ -135,8 +124,7 @@ LocalKey GroupKeys::KeyOf(const Path& path, const LocalKey& frame) {
   return key;
 }
 
-LocalKey KeyOfReorder(const TensorType& type, Layout from, Layout to, const KeyFrame& frame) {
-  LocalKey key = KeyOfFrame(frame);
+LocalKey KeyOfReorder(const TensorType& type, Layout from, Layout to, LocalKey key) {
   AddType(&key, type);
   Add(&key, static_cast<uint64_t>(from) << 8 | static_cast<uint64_t>(to));
   return key;

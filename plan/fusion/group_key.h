@@ -24,8 +24,8 @@ struct KeyFrame {
 // Returns the key of the frame alone.
 LocalKey KeyOfFrame(const KeyFrame& frame);
 
-// Returns the key of a reorder or of a copy.
-LocalKey KeyOfReorder(const TensorType& type, Layout from, Layout to, const KeyFrame& frame);
+// Returns the key of a reorder or of a copy; `frame` is KeyOfFrame's.
+LocalKey KeyOfReorder(const TensorType& type, Layout from, Layout to, LocalKey frame);
 
 class GroupKeys {
  public:

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <limits>
-#include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "plan/fusion/group_problem.h"
 #include "plan/measurement.h"
 #include "plan/plan.h"
@@ -86,10 +86,10 @@ class GroupTimes {
   virtual ~GroupTimes() = default;
   virtual GroupTime Time(const GroupProblem& problem) = 0;
 
-  // A cache for FormGroups, which asks Lookup before Time, so that it need not extract the problem.
-  // Lookup returns the time that Insert stored for the key, if the implementation stores times.
-  virtual std::optional<GroupTime> Lookup(const LocalKey&) { return std::nullopt; }
-  virtual void Insert(const LocalKey&, const GroupTime&) {}
+  // Returns Time(make()), the time of the group with this key. An implementation may remember times
+  // by their keys, so that FormGroups need not extract the problem.
+  using MakeProblem = absl::FunctionRef<GroupProblem()>;
+  virtual GroupTime TimeOf(const LocalKey&, MakeProblem make) { return Time(make()); }
 };
 
 // Returns the roofline of the spec. The spec must outlive it.

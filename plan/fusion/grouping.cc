@@ -53,7 +53,9 @@ class Grouping {
         policy_(policy),
         times_(times),
         options_(options),
-        operators_(OperatorsOf(graph)) {}
+        operators_(OperatorsOf(graph)),
+        reorder_frame_(
+            KeyOfFrame({kReorderPattern, policy.precision, options.cores, policy.cold_cache})) {}
 
   StatusOr<TimedGroups> Run(const HomePatterns& home, const std::vector<Layout>& preferred) {
     AG_TRY(CheckSupported(graph_, operators_, spec_, home));
@@ -164,12 +166,8 @@ class Grouping {
 
   GroupTime TimeOfReorder(const Group& group, const Port& from, const Port& to) {
     const TensorType& type = graph_.type(to.edge);
-    const KeyFrame frame{group.pattern, policy_.precision, group.cores, policy_.cold_cache};
-    const LocalKey key = KeyOfReorder(type, from.layout, to.layout, frame);
-    if (auto time = times_.Lookup(key)) return *std::move(time);
-    GroupTime time = times_.Time(ExtractGroup(graph_, group, policy_));
-    times_.Insert(key, time);
-    return time;
+    const LocalKey key = KeyOfReorder(type, from.layout, to.layout, reorder_frame_);
+    return times_.TimeOf(key, [&] { return ExtractGroup(graph_, group, policy_); });
   }
 
   // Lists the graph outputs that cannot be the home of their tensor: all but the first of an edge,
@@ -244,6 +242,7 @@ class Grouping {
   GroupTimes& times_;
   const GroupingOptions& options_;
   const std::vector<NodeId> operators_;  // Ascending.
+  const LocalKey reorder_frame_;
   NodeLayouts layouts_;
   CoverForest forest_;
   std::vector<Item> items_, views_, reorders_, copies_;

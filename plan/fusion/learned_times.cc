@@ -87,43 +87,58 @@ void LearnedTimes::TakeFrom(const LearnedTimes& copy) {
   }
 }
 
-GroupEstimate LearnedTimes::Estimate(const GroupProblem& problem) const {
-  GroupEstimate estimate = EstimateGroup(problem, spec_);
-  for (const std::string& key : RatioKeys(problem)) {
+LearnedTimes::Basis LearnedTimes::BasisOf(const GroupProblem& problem) const {
+  return {EncodeGroupProblem(problem), EstimateGroup(problem, spec_), RatioKeys(problem)};
+}
+
+// Returns the measured time, or the estimate by the ratios that are known now.
+GroupTime LearnedTimes::TimeBy(const Basis& basis) const {
+  const auto known = known_.find(basis.bytes);
+  GroupTime time = known == known_.end() ? GroupTime() : known->second.time;
+  if (time.measured()) return time;
+  time.ns = basis.roofline.ns;
+  time.active_cores = basis.roofline.active_cores;
+  for (const std::string& key : basis.ratio_keys) {
     const auto it = ratios_.find(key);
     if (it == ratios_.end()) continue;
-    estimate.ns *= MedianOf(it->second);
+    time.ns *= MedianOf(it->second);
     break;
   }
-  return estimate;
+  return time;
 }
 
 GroupTime LearnedTimes::Time(const GroupProblem& problem) {
   if (NeedsNoTime(problem)) return {.state = TimeState::kMeasured};
   if (options_.at_once && Want(problem)) MeasureWanted();
-  const std::string bytes = EncodeGroupProblem(problem);
+  const Basis basis = BasisOf(problem);
   const MutexLock lock(mutex_);
-  const auto it = known_.find(bytes);
-  GroupTime time = it == known_.end() ? GroupTime() : it->second.time;
-  if (time.measured()) return time;
-  const GroupEstimate estimate = Estimate(problem);
-  time.ns = estimate.ns;
-  time.active_cores = estimate.active_cores;
-  return time;
+  return TimeBy(basis);
 }
 
-std::optional<GroupTime> LearnedTimes::Lookup(const LocalKey& key) {
-  const MutexLock lock(mutex_);
+// Returns the stored time, an estimate by what is known now.
+std::optional<GroupTime> LearnedTimes::Recall(const LocalKey& key) {
   const auto it = stored_.find(key);
   if (it == stored_.end()) return std::nullopt;
-  const auto& [time, version] = it->second;
-  if (time.state == TimeState::kEstimated && version != version_) return std::nullopt;
-  return time;
+  Stored& stored = it->second;
+  if (stored.time.state == TimeState::kEstimated && stored.version != version_) {
+    stored.time = TimeBy(*stored.basis);
+    stored.version = version_;
+  }
+  return stored.time;
 }
 
-void LearnedTimes::Insert(const LocalKey& key, const GroupTime& time) {
+GroupTime LearnedTimes::TimeOf(const LocalKey& key, MakeProblem make) {
+  {
+    const MutexLock lock(mutex_);
+    if (std::optional<GroupTime> time = Recall(key)) return *std::move(time);
+  }
+  const GroupProblem problem = make();
+  if (NeedsNoTime(problem) || options_.at_once) return Time(problem);  // Time may measure.
+  auto basis = std::make_shared<const Basis>(BasisOf(problem));
   const MutexLock lock(mutex_);
-  stored_.insert_or_assign(key, Stored{time, version_});
+  const GroupTime time = TimeBy(*basis);
+  stored_.insert_or_assign(key, Stored{time, version_, std::move(basis)});
+  return time;
 }
 
 std::optional<Measurement> LearnedTimes::MeasurementOf(const GroupProblem& problem) const {

@@ -9,9 +9,11 @@
 // Thread-safe, except MeasureWanted, and Time with `at_once`: one thread at a time may call these.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,9 +52,8 @@ class LearnedTimes : public GroupTimes {
   void TakeFrom(const LearnedTimes& copy);
 
   GroupTime Time(const GroupProblem& problem) override;
-  // Keep measured and failed times for good, estimates until the next measurement.
-  std::optional<GroupTime> Lookup(const LocalKey& key) override;
-  void Insert(const LocalKey& key, const GroupTime& time) override;
+  // Remembers by the key the time of a measured or failed group, and what an estimate is made of.
+  GroupTime TimeOf(const LocalKey& key, MakeProblem make) override;
 
   const GroupMeasurer& measurer() const { return measure_; }
 
@@ -92,9 +93,16 @@ class LearnedTimes : public GroupTimes {
     GroupTime time;  // kEstimated: marked, without an answer yet.
     std::optional<Measurement> measurement;
   };
+  // What the time of a group is found by.
+  struct Basis {
+    std::string bytes;                      // The problem's.
+    GroupEstimate roofline;                 // EstimateGroup.
+    std::array<std::string, 3> ratio_keys;  // In ratios_, the most special first.
+  };
   struct Stored {
     GroupTime time;
-    int64_t version = 0;
+    int64_t version = 0;                      // When the time was estimated.
+    std::shared_ptr<const Basis> basis = {};  // Of an estimate.
   };
   struct Wanted {
     std::string bytes;
@@ -107,7 +115,9 @@ class LearnedTimes : public GroupTimes {
   std::vector<Wanted> TakeBatch(int count_max);
   void Record(Wanted wanted, const StatusOr<Measurement>& measurement);
   void Learn(const Wanted& wanted, const StatusOr<Measurement>& measurement) AG_REQUIRES(mutex_);
-  GroupEstimate Estimate(const GroupProblem& problem) const AG_REQUIRES(mutex_);
+  Basis BasisOf(const GroupProblem& problem) const;
+  GroupTime TimeBy(const Basis& basis) const AG_REQUIRES(mutex_);
+  std::optional<GroupTime> Recall(const LocalKey& key) AG_REQUIRES(mutex_);
   int Left() const AG_REQUIRES(mutex_);
 
   const DeviceSpec& spec_;

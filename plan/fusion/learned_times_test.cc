@@ -76,12 +76,33 @@ TEST_F(LearnedTimesTest, APreferredKernelIsTakenFromThenOn) {
   times.Want(Relu(1000));
   times.MeasureWanted();
   const LocalKey key{1, 2};
-  times.Insert(key, times.Time(Relu(1000)));
-  EXPECT_EQ(times.Lookup(key)->kernel, "fake");
+  const auto of_key = [&] { return times.TimeOf(key, [] { return Relu(1000); }); };
+  EXPECT_EQ(of_key().kernel, "fake");
   times.Prefer(Relu(1000), "inside");
   EXPECT_EQ(times.Time(Relu(1000)).kernel, "inside");
   EXPECT_EQ(times.Time(Relu(1000)).ns, 2 * Roofline(1000));
-  EXPECT_EQ(times.Lookup(key), std::nullopt);
+  EXPECT_EQ(of_key().kernel, "inside");
+}
+
+TEST_F(LearnedTimesTest, ATimeOfAKeyIsMadeOnceAndFollowsWhatIsLearned) {
+  LearnedTimes times = Times();
+  const LocalKey key{1, 2};
+  int made = 0;
+  const auto of_key = [&] {
+    return times.TimeOf(key, [&] {
+      ++made;
+      return Relu(4000);
+    });
+  };
+  EXPECT_EQ(of_key().ns, Roofline(4000));
+  times.Want(Relu(1000));
+  times.MeasureWanted();
+  EXPECT_EQ(of_key().ns, 2 * Roofline(4000)) << "by the ratio of the other one";
+  EXPECT_EQ(of_key().state, TimeState::kEstimated);
+  times.Want(Relu(4000));
+  times.MeasureWanted();
+  EXPECT_TRUE(of_key().measured());
+  EXPECT_EQ(made, 1);
 }
 
 TEST_F(LearnedTimesTest, AnEstimateIsScaledByTheMedianRatioOfItsKind) {
@@ -250,8 +271,15 @@ TEST_F(LearnedTimesTest, CopiesLearnByThemselves) {
   LearnedTimes one(times, Measure(), {.groups_max = 2});
   LearnedTimes other(times, Measure(), {});
   learn(one, {1000, 2000, 3000, 4000});
-  one.Insert(key, one.Time(Relu(2000)));
-  one.Insert(estimate, one.Time(Relu(4000)));
+  const auto time_of = [](LearnedTimes& by, const LocalKey& at, int64_t n, int* made) {
+    return by.TimeOf(at, [&] {
+      ++*made;
+      return Relu(n);
+    });
+  };
+  int made = 0;
+  time_of(one, key, 2000, &made);
+  time_of(one, estimate, 4000, &made);
   factor_ = [](const GroupProblem&) { return 5; };
   learn(other, {3000});
   EXPECT_EQ(one.asked(), 3) << "of its two, and what was known";
@@ -270,8 +298,10 @@ TEST_F(LearnedTimesTest, CopiesLearnByThemselves) {
   EXPECT_EQ(times.Time(Relu(4000)).ns, 2 * Roofline(4000)) << "estimated by the ratios of all";
   EXPECT_EQ(times.measured(), 3);
   EXPECT_EQ(times.asked(), 4) << "the third group was asked for twice";
-  EXPECT_EQ(times.Lookup(key)->ns, 2 * Roofline(2000));
-  EXPECT_FALSE(times.Lookup(estimate).has_value());
+  EXPECT_EQ(time_of(times, key, 2000, &made).ns, 2 * Roofline(2000));
+  EXPECT_EQ(made, 2) << "the copy's";
+  EXPECT_EQ(time_of(times, estimate, 4000, &made).ns, 2 * Roofline(4000));
+  EXPECT_EQ(made, 3) << "estimates are not taken";
 }
 
 TEST_F(LearnedTimesTest, FailuresAndEndsOfCopiesAreTakenToo) {

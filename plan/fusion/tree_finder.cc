@@ -18,9 +18,12 @@ TreeFinder::TreeFinder(const CoverRequest& request, const GroupPattern& pattern)
       nodes_max_(static_cast<size_t>(NodesMax(pattern))),
       to_branch_(request.graph.size(), -1),
       below_(request.graph.size(), 1),
-      kept_(request.graph.size()) {}
+      kept_(request.graph.size()),
+      bytes_(request.graph.size(), -1),
+      inside_(request.graph.size()),
+      read_(request.graph.size()) {}
 
-const std::vector<TreeFinder::Tree>& TreeFinder::At(NodeId root, const RestFn& rest) {
+const std::vector<TreeFinder::Tree>& TreeFinder::At(NodeId root, RestFn rest) {
   std::vector<Tree>& trees = kept_[root];
   if (BeginMatch(pattern_, in_.graph, root) == 0) return trees;
   const Operators children = Children(root);
@@ -62,7 +65,7 @@ TreeFinder::Operators TreeFinder::Children(NodeId id) const {
 // Returns the paths that end at `id`, where no operator has two operands in a tree.
 std::vector<TreeFinder::Tree> TreeFinder::Paths(NodeId id) const {
   std::vector<Tree> paths;
-  std::vector<NodeId> nodes;
+  absl::InlinedVector<NodeId, 16> nodes;
   while (nodes.size() + 1 < nodes_max_ && nodes.size() < kPathMax) {
     nodes.push_back(id);
     paths.push_back({nodes});
@@ -87,29 +90,39 @@ void TreeFinder::Join(const std::vector<Tree>& parts, std::vector<Tree>* trees) 
   }
 }
 
+// Returns the bytes of the operator's first output.
+double TreeFinder::BytesOf(NodeId id) {
+  if (bytes_[id] < 0) bytes_[id] = static_cast<double>(in_.graph.type({id, 0}).Bytes());
+  return bytes_[id];
+}
+
 // Returns the time of launching the tree and moving what it reads and writes.
-double TreeFinder::MovesNs(const std::vector<NodeId>& nodes) const {
-  std::vector<Edge> moved;
-  const auto is_inside = [&](NodeId id) { return std::ranges::binary_search(nodes, id); };
-  const auto is_outside = [&](const Use& use) { return !is_inside(use.node); };
+double TreeFinder::MovesNs(std::span<const NodeId> nodes) {
+  inside_.Set(nodes);
+  read_.Set({});
+  absl::InlinedVector<Edge, 4> others;  // Outputs read that are not the first ones.
+  double bytes = 0;
   for (const NodeId id : nodes) {
     for (const Edge operand : in_.graph.node(id).inputs) {
-      if (!is_inside(operand.node)) moved.push_back(operand);
+      if (inside_.Has(operand.node)) continue;
+      if (operand.output == 0) {
+        if (read_.Add(operand.node)) bytes += BytesOf(operand.node);
+      } else if (std::ranges::count(others, operand) == 0) {
+        others.push_back(operand);
+        bytes += static_cast<double>(in_.graph.type(operand).Bytes());
+      }
     }
     const Edge made{id, 0};
+    const auto is_outside = [&](const Use& use) { return !inside_.Has(use.node); };
     if (in_.graph.is_output(made) || std::ranges::any_of(in_.graph.uses(made), is_outside)) {
-      moved.push_back(made);
+      bytes += BytesOf(id);
     }
   }
-  std::ranges::sort(moved);
-  moved.erase(std::unique(moved.begin(), moved.end()), moved.end());
-  double bytes = 0;
-  for (const Edge edge : moved) bytes += static_cast<double>(in_.graph.type(edge).Bytes());
   const double cache = in_.spec.cache_bytes_per_second;
   return in_.spec.launch_ns + bytes / (cache > 0 ? cache : in_.spec.bytes_per_second) * 1e9;
 }
 
-void TreeFinder::KeepCheapest(const RestFn& rest, std::vector<Tree>* trees) const {
+void TreeFinder::KeepCheapest(RestFn rest, std::vector<Tree>* trees) {
   if (trees->size() <= kTreesMax) return;
   std::vector<std::pair<Cost, size_t>> order;
   order.reserve(trees->size());
@@ -119,6 +132,7 @@ void TreeFinder::KeepCheapest(const RestFn& rest, std::vector<Tree>* trees) cons
   }
   std::ranges::sort(order);
   std::vector<Tree> kept;
+  kept.reserve(kTreesMax);
   for (size_t i = 0; i < kTreesMax; ++i) kept.push_back(std::move((*trees)[order[i].second]));
   *trees = std::move(kept);
 }

@@ -2,11 +2,13 @@
 // repeated first step, docs/device-spec.md). One thread at a time.
 #pragma once
 
-#include <functional>
+#include <span>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "plan/fusion/cover.h"
+#include "plan/fusion/node_marks.h"
 
 namespace ag {
 
@@ -18,11 +20,11 @@ inline constexpr size_t kTreesMax = 8;
 class TreeFinder {
  public:
   struct Tree {
-    std::vector<NodeId> nodes;  // Ascending; the last one is the root.
-    bool is_path = true;        // No operator has two operands in the tree.
+    absl::InlinedVector<NodeId, 16> nodes;  // Ascending; the last one is the root.
+    bool is_path = true;                    // No operator has two operands in the tree.
   };
   // The cost of all that hangs on a tree.
-  using RestFn = std::function<Cost(const std::vector<NodeId>& nodes)>;
+  using RestFn = absl::FunctionRef<Cost(std::span<const NodeId> nodes)>;
 
   // Both must outlive it. REQUIRES: HasTrees(pattern).
   TreeFinder(const CoverRequest& request, const GroupPattern& pattern);
@@ -36,7 +38,7 @@ class TreeFinder {
   // operands and results: its operations take the same time in other groups, and no measurement is
   // asked for. Nothing where no tree is more than a path. REQUIRES: it was called for every
   // operator before, in their order.
-  const std::vector<Tree>& At(NodeId root, const RestFn& rest);
+  const std::vector<Tree>& At(NodeId root, RestFn rest);
 
  private:
   using Operators = absl::InlinedVector<NodeId, 4>;
@@ -44,8 +46,9 @@ class TreeFinder {
   Operators Children(NodeId id) const;
   std::vector<Tree> Paths(NodeId id) const;
   void Join(const std::vector<Tree>& parts, std::vector<Tree>* trees) const;
-  void KeepCheapest(const RestFn& rest, std::vector<Tree>* trees) const;
-  double MovesNs(const std::vector<NodeId>& nodes) const;
+  void KeepCheapest(RestFn rest, std::vector<Tree>* trees);
+  double MovesNs(std::span<const NodeId> nodes);
+  double BytesOf(NodeId id);
 
   const CoverRequest& in_;
   const GroupPattern& pattern_;
@@ -55,6 +58,8 @@ class TreeFinder {
   std::vector<int> to_branch_;
   std::vector<int> below_;  // By operator: how many can be in a tree with this root, itself too.
   std::vector<std::vector<Tree>> kept_;
+  std::vector<double> bytes_;  // By operator: of its first output; below 0: not computed yet.
+  NodeMarks inside_, read_;    // Of the tree whose moves are counted.
 };
 
 }  // namespace ag

@@ -141,13 +141,8 @@ class DoubtedTimes : public GroupTimes {
   GroupTime Time(const GroupProblem& problem) override {
     return Scaled(times_.Time(problem), kDoubt);
   }
-  std::optional<GroupTime> Lookup(const LocalKey& key) override {
-    std::optional<GroupTime> time = times_.Lookup(key);
-    if (time) time = Scaled(*std::move(time), kDoubt);
-    return time;
-  }
-  void Insert(const LocalKey& key, const GroupTime& time) override {
-    times_.Insert(key, Scaled(time, 1 / kDoubt));
+  GroupTime TimeOf(const LocalKey& key, MakeProblem make) override {
+    return Scaled(times_.TimeOf(key, make), kDoubt);
   }
   static void Undo(TimedGroups* timed) {
     for (GroupTime& time : timed->times) time = Scaled(std::move(time), 1 / kDoubt);
