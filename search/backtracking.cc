@@ -163,7 +163,7 @@ void Backtracking::FollowOthers(int parent) {
 std::vector<bool> Backtracking::AreaOf(DerivedGraphs::Id id, const std::vector<bool>& parents) {
   const Graph graph = graphs_.Get(id);
   const std::vector<NodeId>& place = graphs_.Place(id);
-  if (place.empty()) return std::vector<bool>(static_cast<size_t>(graph.size()), true);
+  if (!graphs_.IsLocal(id)) return std::vector<bool>(static_cast<size_t>(graph.size()), true);
   std::vector<bool> area(static_cast<size_t>(graph.size()), true);
   for (size_t then = 0; then < place.size(); ++then) {
     if (place[then] >= 0) area[place[then]] = !parents.empty() && parents[then];

@@ -11,7 +11,7 @@ DerivedGraphs::Id DerivedGraphs::AddRoot(Graph graph) {
   const Id id = static_cast<Id>(recipes_.size()) - 1;
   const StatusOr<Graph> clean = CleanUp(graph, clean_up_rules_);
   auto held = std::make_unique<Held>();
-  held->is_clean = clean.ok() && clean->digest() == graph.digest();
+  held->is_clean = clean.ok() && (clean->SharesAll(graph) || clean->digest() == graph.digest());
   held->graph = std::move(graph);
   held_.emplace(id, std::move(held));
   return id;
@@ -52,8 +52,11 @@ std::shared_ptr<const MatchSet> DerivedGraphs::Matches(Id id) {
   if (held.matches != nullptr) return held.matches;
   // Making the graph again may have dropped the parent; then all rules are matched.
   const Held* parent = recipes_[id].parent < 0 ? nullptr : Find(recipes_[id].parent);
-  if (parent != nullptr && parent->matches != nullptr && !held.place.empty()) {
-    held.matches = std::make_shared<const MatchSet>(parent->matches->Next(held.graph, held.place));
+  if (parent != nullptr && parent->matches != nullptr) {
+    // A graph that may differ everywhere begins anew: nothing is known of its rewrites.
+    const Serials serials = held.is_local ? Serials::kKept : Serials::kNew;
+    held.matches =
+        std::make_shared<const MatchSet>(parent->matches->Next(held.graph, held.place, serials));
   } else {
     held.matches = std::make_shared<const MatchSet>(search_rules_, held.graph);
   }
@@ -79,6 +82,7 @@ void DerivedGraphs::Hold(Id id, ChildGraph child) {
   auto held = std::make_unique<Held>();
   held->graph = std::move(child.graph);
   held->place = std::move(child.place);
+  held->is_local = child.is_local;
   held->position = order_.begin();
   held_.emplace(id, std::move(held));
   while (nodes_held_ > nodes_max_ && order_.size() > 1) {

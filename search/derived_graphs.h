@@ -33,9 +33,10 @@ class DerivedGraphs {
   // Returns the graph with this id, with the same nodes in the same order.
   Graph Get(Id id);
 
-  // Returns the places of its parent's nodes in it (ChildGraph::place). Valid until the next call.
-  // REQUIRES: not a root.
+  // Return the places of its parent's nodes in it, valid until the next call, and ChildGraph's
+  // is_local. REQUIRES: not a root.
   const std::vector<NodeId>& Place(Id id) { return MustFind(id).place; }
+  bool IsLocal(Id id) { return MustFind(id).is_local; }
 
   // Returns its rewrites: derived from its parent's when these are held, else matched everywhere.
   std::shared_ptr<const MatchSet> Matches(Id id);
@@ -53,7 +54,8 @@ class DerivedGraphs {
   };
   struct Held {
     Graph graph;
-    std::vector<NodeId> place;                // ChildGraph::place.
+    std::vector<NodeId> place;                // ChildGraph's; a root has none.
+    bool is_local = true;                     // ChildGraph's.
     std::shared_ptr<const MatchSet> matches;  // Null: not computed yet.
     bool is_clean = true;                     // ChildGraphsOptions::parent_is_clean.
     std::list<Id>::iterator position;         // In order_; roots have none.

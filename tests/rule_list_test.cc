@@ -46,8 +46,7 @@ Fires FiresIn(std::string_view model) {
     if (!children.Try(matches.At(site)).ok()) continue;
     const StatusOr<ChildGraph> child = children.Make();
     if (!child.ok()) continue;
-    const MatchSet then = child->place.empty() ? MatchSet(search, child->graph)
-                                               : matches.Next(child->graph, child->place);
+    const MatchSet then = matches.Next(child->graph, child->place);
     for (const Site& next : then.sites()) ++fires.later[next.rule->name];
   }
   return fires;

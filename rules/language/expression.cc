@@ -75,14 +75,14 @@ MaybeValue Compare(std::string_view op, const Value& a, const Value& b) {
   return int64_t{*x >= *y};
 }
 
-MaybeValue Operate(const Expression& e, const std::vector<Value>& operands) {
+MaybeValue Operate(const Expression& e, const ArgumentValues& operands) {
   if (e.name == "neg") return ApplyArithmetic('-', int64_t{0}, operands[0]);
   const bool arithmetic = e.name.size() == 1 && e.name != "<" && e.name != ">";
   return arithmetic ? ApplyArithmetic(e.name[0], operands[0], operands[1])
                     : Compare(e.name, operands[0], operands[1]);
 }
 
-MaybeValue MakeList(const std::vector<Value>& elements) {
+MaybeValue MakeList(const ArgumentValues& elements) {
   Ints list;
   for (const Value& element : elements) {
     const auto* integer = std::get_if<int64_t>(&element);
@@ -119,9 +119,9 @@ std::optional<Value> Evaluate(const Expression& e, const Scope& scope) {
   return f.call(scope.facts, *arguments);
 }
 
-std::optional<std::vector<Value>> EvaluateAll(const std::vector<Expression>& expressions,
-                                              const Scope& scope) {
-  std::vector<Value> values;
+std::optional<ArgumentValues> EvaluateAll(const std::vector<Expression>& expressions,
+                                          const Scope& scope) {
+  ArgumentValues values;
   for (const Expression& e : expressions) {
     const int n = e.spread ? scope.bindings.counts[e.index] : 1;
     for (int i = 0; i < n; ++i) {

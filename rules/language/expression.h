@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "rules/language/bindings.h"
 
 namespace ag {
@@ -40,9 +41,11 @@ struct Scope {
 // Returns the value; nullopt: it has none.
 std::optional<Value> Evaluate(const Expression& expression, const Scope& scope);
 
+// Most functions have at most so many arguments.
+using ArgumentValues = absl::InlinedVector<Value, 4>;
 // Returns the values of arguments or list elements; a spread gives one value for each i.
-std::optional<std::vector<Value>> EvaluateAll(const std::vector<Expression>& expressions,
-                                              const Scope& scope);
+std::optional<ArgumentValues> EvaluateAll(const std::vector<Expression>& expressions,
+                                          const Scope& scope);
 
 // Returns true when the guard has a value that is not zero.
 bool Holds(const Expression& guard, const Scope& scope);

@@ -108,12 +108,10 @@ StatusOr<ChildGraph> ChildGraphs::Make() {
     return Err(StatusCode::kResourceExhausted, "graph: {} nodes, at most {}", child.graph.size(),
                options_.nodes_max);
   }
-  if (!NeedsCleanUp(child.graph, child.place)) {
-    child.place.resize(static_cast<size_t>(parent_.size()));
-    return child;
-  }
-  child.place.clear();
-  AG_LET(child.graph, CleanUp(child.graph, clean_up_));
+  child.is_local = !NeedsCleanUp(child.graph, child.place);
+  child.place.resize(static_cast<size_t>(parent_.size()));
+  if (child.is_local) return child;
+  AG_LET(child.graph, CleanUp(child.graph, clean_up_, &child.place));
   child.hash = HashOfStructure(child.graph);
   return child;
 }

@@ -14,7 +14,9 @@ namespace ag {
 struct ChildGraph {
   Graph graph;
   StructureHash hash;         // HashOfStructure(graph).
-  std::vector<NodeId> place;  // Place of each of the parent's nodes in it; empty: unknown.
+  std::vector<NodeId> place;  // Place of each of the parent's nodes in it; -1: it is in it no more.
+  // False: it was cleaned up as a whole, so it may differ from the parent everywhere.
+  bool is_local = true;
 };
 
 struct ChildGraphsOptions {

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "graph/testing/random_graph.h"
 #include "graph/text_form.h"
+#include "rules/match/match_set.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 
@@ -16,9 +19,31 @@ struct Counts {
   int whole = 0;
 };
 
+// The places lead from the parent's matches to the child's.
+void ExpectMatchesFollow(const MatchSet& before, const RuleIndex& search, const ChildGraph& child) {
+  int64_t last = 0;
+  for (const Site& site : before.sites()) last = std::max(last, site.serial);
+  const Serials serials = child.is_local ? Serials::kKept : Serials::kNew;
+  const MatchSet followed = before.Next(child.graph, child.place, serials);
+  const MatchSet anew(search, child.graph);
+  ASSERT_EQ(followed.sites().size(), anew.sites().size());
+  std::set<int64_t> numbers;
+  for (size_t i = 0; i < anew.sites().size(); ++i) {
+    const Site& site = followed.sites()[i];
+    EXPECT_EQ(site.rule, anew.sites()[i].rule);
+    EXPECT_EQ(site.roots, anew.sites()[i].roots);
+    EXPECT_EQ(site.variant, anew.sites()[i].variant);
+    EXPECT_EQ(followed.At(site).bindings->slots, anew.At(anew.sites()[i]).bindings->slots);
+    EXPECT_TRUE(numbers.insert(site.serial).second);
+    EXPECT_TRUE(child.is_local || site.serial > last);
+  }
+}
+
 void CheckChildren(const Graph& parent, const RuleSet& rules, Counts* counts) {
   const RuleIndex clean_up(rules, RuleIndex::Kind::kCleanUp);
   ChildGraphs children(parent, clean_up, {.parent_is_clean = true});
+  const RuleIndex search(rules, RuleIndex::Kind::kSearch);
+  const MatchSet before(search, parent);
   for (const Rewrite& rewrite : FindRewrites(parent, rules)) {
     SCOPED_TRACE(rewrite.rule->name);
     const StatusOr<Graph> raw = Apply(parent, rewrite);
@@ -37,7 +62,8 @@ void CheckChildren(const Graph& parent, const RuleSet& rules, Counts* counts) {
     ASSERT_EQ(FormatGraph(*found), FormatGraph(*wanted));
     EXPECT_TRUE(child->hash == HashOfStructure(*wanted));
     EXPECT_EQ(child->graph.size(), wanted->size());  // Clean-up only changed the order.
-    ++(child->place.empty() ? counts->whole : counts->local);
+    ++(child->is_local ? counts->local : counts->whole);
+    ExpectMatchesFollow(before, search, *child);
   }
 }
 

@@ -72,7 +72,8 @@ class MatchUpdate {
   }
 
   // Matches around the change from `parent`.
-  void FillFrom(const MatchSet& parent, std::span<const NodeId> place) {
+  void FillFrom(const MatchSet& parent, std::span<const NodeId> place, Serials serials) {
+    serials_ = serials;
     const GraphChange change = FindChange(parent.graph_, graph_, place, set_.rules_->reach_max());
     Collect(parent, place, change);
     for (size_t r = 0; r < rules_.size(); ++r) {
@@ -223,8 +224,30 @@ class MatchUpdate {
       if (IsByElement(*rules_[r].pattern)) {
         JoinFamilies(static_cast<int>(r), parent == nullptr ? nullptr : parent->by_rule_[r].get());
       }
+      if (serials_ == Serials::kNew) Renumber(static_cast<int>(r));
       ListSites(static_cast<int>(r));
     }
+  }
+
+  // Gives every match of rule r a new number, in copies.
+  void Renumber(int r) {
+    const RuleMatches& old = *set_.by_rule_[r];
+    const bool is_by_element = IsByElement(*rules_[r].pattern);
+    if (is_by_element ? old.families.empty() : old.spots.empty()) return;
+    auto matches = std::make_shared<RuleMatches>(old);
+    for (Family& family : matches->families) {
+      auto copies = std::make_shared<std::vector<Bindings>>(*family.matches);
+      for (Bindings& match : *copies) match.serial = NextSerial();
+      family.matches = std::move(copies);
+    }
+    if (!is_by_element) {  // Elements of families have no number of their own.
+      for (Spot& spot : matches->spots) {
+        auto copies = std::make_shared<std::vector<Match>>(*spot.matches);
+        for (Match& match : *copies) match.bindings.serial = NextSerial();
+        spot.matches = std::move(copies);
+      }
+    }
+    set_.by_rule_[r] = std::move(matches);
   }
 
   // The order of elements: by root, then as the matcher found them.
@@ -373,6 +396,7 @@ class MatchUpdate {
   const std::span<const IndexedRule> rules_;
   std::vector<std::vector<NodeId>> again_;  // By rule: first roots to match again, ascending.
   std::vector<uint8_t> gone_;               // By rule: may have lost a root.
+  Serials serials_ = Serials::kKept;
   std::vector<std::optional<Matcher>> matchers_;
   int matching_ = -1;  // The rule to which found_ belongs.
   std::vector<Match> found_;
@@ -387,7 +411,7 @@ MatchSet::MatchSet(const RuleIndex& rules, const Graph& graph, int subsets_max)
   MatchUpdate(this).Fill();
 }
 
-MatchSet MatchSet::Next(const Graph& child, std::span<const NodeId> place) const {
+MatchSet MatchSet::Next(const Graph& child, std::span<const NodeId> place, Serials serials) const {
   MatchSet next(child);
   next.rules_ = rules_;
   next.subsets_max_ = subsets_max_;
@@ -403,7 +427,7 @@ MatchSet MatchSet::Next(const Graph& child, std::span<const NodeId> place) const
     next.name_of_[id] = static_cast<NodeId>(next.node_of_.size());
     next.node_of_.push_back(id);
   }
-  MatchUpdate(&next).FillFrom(*this, place);
+  MatchUpdate(&next).FillFrom(*this, place, serials);
   return next;
 }
 

@@ -23,11 +23,15 @@ struct Site {
   const Rule* rule = nullptr;
   absl::InlinedVector<Edge, 2> roots;  // As Rewrite::roots.
   int variant = 0;
-  // Identifies the match. A child's site keeps the parent's number when its match was kept; a new
-  // match gets a number above all numbers in the parent. Unique in the process.
+  // Identifies the match. A child's site keeps the parent's number when its match was kept, unless
+  // all count as new; a new match gets a number above all numbers in the parent. Unique in the
+  // process.
   int64_t serial = 0;
   const Bindings* named = nullptr;  // Owned by the MatchSet.
 };
+
+// Whether matches that were kept keep their numbers (Site::serial), or all count as new.
+enum class Serials : uint8_t { kKept, kNew };
 
 class MatchSet {
  public:
@@ -37,7 +41,8 @@ class MatchSet {
   MatchSet(const RuleIndex& rules, const Graph& graph, int subsets_max = kSubsetsMax);
 
   // Returns MatchSet(rules, child), found by a search around the change. `place`: as in FindChange.
-  MatchSet Next(const Graph& child, std::span<const NodeId> place) const;
+  MatchSet Next(const Graph& child, std::span<const NodeId> place,
+                Serials serials = Serials::kKept) const;
 
   // In the order of FindRewrites. The sites are valid as long as this set.
   const std::vector<Site>& sites() const { return sites_; }

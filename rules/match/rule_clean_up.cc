@@ -58,9 +58,17 @@ std::vector<Bindings> MatchesOf(const IndexedRule& rule, const Graph& graph,
   return matches;
 }
 
+// Follows nodes through one change of their graph. `moved`: as GraphBuilder::Build's; empty:
+// nothing changed. Null `place`: no one asks.
+void Follow(const std::vector<NodeId>& moved, std::vector<NodeId>* place) {
+  if (place == nullptr || moved.empty()) return;
+  for (NodeId& id : *place) id = id < 0 ? -1 : moved[id];
+}
+
 // Applies the rule at every place where it matches, but not at places that share a node with one it
 // has changed. Returns the number of applications.
-StatusOr<int> ApplyEverywhere(const IndexedRule& indexed, const NodeIndex& index, Graph* graph) {
+StatusOr<int> ApplyEverywhere(const IndexedRule& indexed, const NodeIndex& index, Graph* graph,
+                              std::vector<NodeId>* place) {
   const Rule& rule = *indexed.rule;
   const std::vector<Bindings> matches = MatchesOf(indexed, *graph, index);
   if (matches.empty()) return 0;
@@ -75,49 +83,37 @@ StatusOr<int> ApplyEverywhere(const IndexedRule& indexed, const NodeIndex& index
     ++count;
   }
   if (count == 0) return 0;
-  AG_LET(*graph, builder.Build());
+  std::vector<NodeId> moved;
+  AG_LET(*graph, builder.Build(&moved));
+  Follow(moved, place);
   return count;
 }
 
-// Whether two graphs with the same inputs and outputs have the same canonical bytes.
-bool HasSameNodes(const Graph& a, const Graph& b) {
-  const auto is_same = [](const Node& x, const Node& y) {
-    if (x.op != y.op || x.inputs != y.inputs || x.outputs != y.outputs) return false;
-    if (x.attributes != y.attributes && !(*x.attributes == *y.attributes)) return false;
-    return x.constant == y.constant ||
-           (x.constant && y.constant && x.constant->digest == y.constant->digest);
-  };
-  return std::ranges::equal(a.nodes(), b.nodes(), is_same) && a.inputs() == b.inputs() &&
-         std::ranges::equal(a.outputs(), b.outputs(), {}, &GraphOutput::edge, &GraphOutput::edge);
-}
-
-StatusOr<Graph> RunPasses(Graph graph) {
+// Dedupe leaves nothing to itself, and RemoveNoOps leaves nothing where nothing is removable.
+StatusOr<Graph> RunPasses(Graph graph, std::vector<NodeId>* place) {
   for (int round = 0; round < kRoundsMax; ++round) {
-    const Graph before = graph;
-    AG_LET(graph, RemoveNoOps(graph));
-    AG_LET(graph, Dedupe(graph));
-    if (graph.SharesAll(before) || HasSameNodes(graph, before)) return graph;
+    std::vector<NodeId> moved;
+    AG_LET(graph, RemoveNoOps(graph, &moved));
+    Follow(moved, place);
+    moved.clear();
+    AG_LET(graph, Dedupe(graph, &moved));
+    Follow(moved, place);
+    if (!HasRemovable(graph)) return graph;
   }
   return Err(StatusCode::kInternal, "clean-up passes do not settle after {} rounds", kRoundsMax);
 }
 
-}  // namespace
-
-StatusOr<Graph> CleanUp(const Graph& graph, const RuleSet& rules, std::vector<CleanUpStep>* steps,
-                        const OnRewritten& on_rewritten) {
-  return CleanUp(graph, RuleIndex(rules, RuleIndex::Kind::kCleanUp), steps, on_rewritten);
-}
-
-StatusOr<Graph> CleanUp(const Graph& input, const RuleIndex& clean_up,
-                        std::vector<CleanUpStep>* steps, const OnRewritten& on_rewritten) {
-  AG_LET(Graph graph, RunPasses(input));
+StatusOr<Graph> CleanUpAll(const Graph& input, const RuleIndex& clean_up,
+                           std::vector<CleanUpStep>* steps, const OnRewritten& on_rewritten,
+                           std::vector<NodeId>* place) {
+  AG_LET(Graph graph, RunPasses(input, place));
   std::map<std::string, int> counts;
   for (int round = 0; round < kRoundsMax; ++round) {
     int changed = 0;
     std::optional<NodeIndex> index;  // The index of the present `graph`.
     for (const IndexedRule& rule : clean_up.rules()) {
       if (!index) index.emplace(graph);
-      AG_LET(const int count, ApplyEverywhere(rule, *index, &graph));
+      AG_LET(const int count, ApplyEverywhere(rule, *index, &graph, place));
       if (count == 0) continue;
       if (on_rewritten) on_rewritten(graph, rule.rule->name);
       index.reset();
@@ -130,9 +126,25 @@ StatusOr<Graph> CleanUp(const Graph& input, const RuleIndex& clean_up,
       }
       return graph;
     }
-    AG_LET(graph, RunPasses(graph));
+    AG_LET(graph, RunPasses(graph, place));
   }
   return Err(StatusCode::kInternal, "clean-up rules do not settle after {} rounds", kRoundsMax);
+}
+
+}  // namespace
+
+StatusOr<Graph> CleanUp(const Graph& graph, const RuleSet& rules, std::vector<CleanUpStep>* steps,
+                        const OnRewritten& on_rewritten) {
+  return CleanUp(graph, RuleIndex(rules, RuleIndex::Kind::kCleanUp), steps, on_rewritten);
+}
+
+StatusOr<Graph> CleanUp(const Graph& graph, const RuleIndex& clean_up,
+                        std::vector<CleanUpStep>* steps, const OnRewritten& on_rewritten) {
+  return CleanUpAll(graph, clean_up, steps, on_rewritten, nullptr);
+}
+
+StatusOr<Graph> CleanUp(const Graph& graph, const RuleIndex& clean_up, std::vector<NodeId>* place) {
+  return CleanUpAll(graph, clean_up, nullptr, {}, place);
 }
 
 }  // namespace ag

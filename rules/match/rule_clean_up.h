@@ -29,5 +29,8 @@ StatusOr<Graph> CleanUp(const Graph& graph, const RuleSet& rules,
 StatusOr<Graph> CleanUp(const Graph& graph, const RuleIndex& clean_up,
                         std::vector<CleanUpStep>* steps = nullptr,
                         const OnRewritten& on_rewritten = {});
+// Returns the same. `place` is the place in `graph` of each node of another graph, or -1; each
+// becomes that in the result; -1: the node was removed or replaced.
+StatusOr<Graph> CleanUp(const Graph& graph, const RuleIndex& clean_up, std::vector<NodeId>* place);
 
 }  // namespace ag
