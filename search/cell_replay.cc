@@ -13,7 +13,7 @@ namespace ag {
 StatusOr<CellReplay> ReplayInCell(const Graph& whole, const Cell& cell,
                                   std::span<const RegionStep> steps, OneRule& one_rule) {
   RegionWalk inside(cell.graph, one_rule);
-  RewriteWalk outside = RewriteWalk::FromClean(whole, one_rule.rules());
+  RewriteWalk outside = RewriteWalk::FromClean(whole, one_rule.clean_up());
   CellReplay replay;
   for (const RegionStep& step : steps) {
     AG_LET(const Rewrite here, inside.Find(step));

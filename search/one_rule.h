@@ -7,15 +7,19 @@
 
 #include "rules/match/rewrite.h"
 #include "search/edge_names.h"
+#include "search/rewrite_walk.h"
 
 namespace ag {
 
 class OneRule {
  public:
   // `rules` must outlive it and what it returns.
-  explicit OneRule(const RuleSet& rules) : rules_(rules) {}
+  explicit OneRule(const RuleSet& rules)
+      : rules_(rules), clean_up_(RewriteWalk::CleanUpRulesOf(rules)) {}
 
   const RuleSet& rules() const { return rules_; }
+  // For walks that take its rewrites.
+  const RewriteWalk::CleanUpRules& clean_up() const { return clean_up_; }
 
   // Returns the rewrites of `rule`, which is in the set, as FindRewrites lists them.
   std::vector<Rewrite> Find(const Graph& graph, const Rule& rule);
@@ -25,6 +29,7 @@ class OneRule {
 
  private:
   const RuleSet& rules_;
+  const RewriteWalk::CleanUpRules clean_up_;
   std::map<std::string, RuleSet> only_;
 };
 

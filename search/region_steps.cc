@@ -15,7 +15,7 @@ Status NoPlaceIn(const std::string& rule) {
 }  // namespace
 
 RegionWalk::RegionWalk(const Graph& region, OneRule& one_rule)
-    : one_rule_(one_rule), walk_(region, one_rule.rules()) {}
+    : one_rule_(one_rule), walk_(region, one_rule.clean_up()) {}
 
 Status RegionWalk::BeginStep(bool begins_round) {
   return begins_round ? walk_.BeginRound() : OkStatus();

@@ -5,23 +5,25 @@
 
 namespace ag {
 
-RewriteWalk::RewriteWalk(Graph graph, const RuleSet& rules, bool is_clean)
-    : graph_(std::move(graph)),
-      clean_up_(std::make_shared<const RuleIndex>(rules, RuleIndex::Kind::kCleanUp)),
-      is_clean_(is_clean) {}
+RewriteWalk::CleanUpRules RewriteWalk::CleanUpRulesOf(const RuleSet& rules) {
+  return std::make_shared<const RuleIndex>(rules, RuleIndex::Kind::kCleanUp);
+}
 
-RewriteWalk::RewriteWalk(Graph graph, const RuleSet& rules)
-    : RewriteWalk(std::move(graph), rules, true) {
+RewriteWalk::RewriteWalk(Graph graph, CleanUpRules rules, bool is_clean)
+    : graph_(std::move(graph)), clean_up_(std::move(rules)), is_clean_(is_clean) {}
+
+RewriteWalk::RewriteWalk(Graph graph, CleanUpRules rules)
+    : RewriteWalk(std::move(graph), std::move(rules), true) {
   is_clean_ = IsClean();
 }
 
-RewriteWalk RewriteWalk::FromClean(Graph graph, const RuleSet& rules) {
-  return RewriteWalk(std::move(graph), rules, true);
+RewriteWalk RewriteWalk::FromClean(Graph graph, CleanUpRules rules) {
+  return RewriteWalk(std::move(graph), std::move(rules), true);
 }
 
 bool RewriteWalk::IsClean() const {
   const StatusOr<Graph> clean = CleanUp(graph_, *clean_up_);
-  return clean.ok() && clean->digest() == graph_.digest();
+  return clean.ok() && (clean->SharesAll(graph_) || clean->digest() == graph_.digest());
 }
 
 Status RewriteWalk::BeginRound() {

@@ -13,10 +13,19 @@ namespace ag {
 
 class RewriteWalk {
  public:
+  // The clean-up rules of a set, which must outlive them. Many walks may share them.
+  using CleanUpRules = std::shared_ptr<const RuleIndex>;
+  static CleanUpRules CleanUpRulesOf(const RuleSet& rules);
+
   // Begins at a graph of which it finds out whether it is cleaned up. `rules` must outlive it.
-  RewriteWalk(Graph graph, const RuleSet& rules);
+  RewriteWalk(Graph graph, CleanUpRules rules);
+  RewriteWalk(Graph graph, const RuleSet& rules)
+      : RewriteWalk(std::move(graph), CleanUpRulesOf(rules)) {}
   // Begins at a graph that is cleaned up.
-  static RewriteWalk FromClean(Graph graph, const RuleSet& rules);
+  static RewriteWalk FromClean(Graph graph, CleanUpRules rules);
+  static RewriteWalk FromClean(Graph graph, const RuleSet& rules) {
+    return FromClean(std::move(graph), CleanUpRulesOf(rules));
+  }
 
   const Graph& graph() const { return graph_; }
 
@@ -33,11 +42,11 @@ class RewriteWalk {
   Status Take(std::span<const RewriteStep> steps);
 
  private:
-  RewriteWalk(Graph graph, const RuleSet& rules, bool is_clean);
+  RewriteWalk(Graph graph, CleanUpRules rules, bool is_clean);
   bool IsClean() const;
 
   Graph graph_;
-  std::shared_ptr<const RuleIndex> clean_up_;
+  CleanUpRules clean_up_;
   bool is_clean_;  // As ChildGraphsOptions::parent_is_clean.
 };
 
