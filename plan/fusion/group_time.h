@@ -86,9 +86,9 @@ class GroupTimes {
   virtual ~GroupTimes() = default;
   virtual GroupTime Time(const GroupProblem& problem) = 0;
 
+  using MakeProblem = absl::FunctionRef<GroupProblem()>;
   // Returns Time(make()), the time of the group with this key. An implementation may remember times
   // by their keys, so that FormGroups need not extract the problem.
-  using MakeProblem = absl::FunctionRef<GroupProblem()>;
   virtual GroupTime TimeOf(const LocalKey&, MakeProblem make) { return Time(make()); }
 };
 
