@@ -11,48 +11,26 @@
 #include <cstdlib>
 #include <map>
 
-#include "base/file.h"
+#include "bench/load_model.h"
 #include "device/open_device.h"
 #include "device/profile/profile.h"
 #include "graph/inputs/make_inputs.h"
-#include "graph/onnx/import/import.h"
-#include "graph/onnx/imported_model.h"
 #include "plan/fusion/grouping.h"
 #include "plan/interval.h"
 #include "plan/schedule/planner.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
-#include "runtime/model_weights.h"
 #include "runtime/tune_plan.h"
-#include "zoo/zoo.h"
 
 namespace ag {
 namespace {
 
 constexpr int kRoundsMin = 9;
 
-struct Subject {
-  std::shared_ptr<const MappedFile> file;
-  std::unique_ptr<WeightSource> weights;
-  Graph graph;
-};
-
-StatusOr<Subject> Load(const std::string& model) {
-  Subject subject;
-  Graph graph;
-  if (model.ends_with(".onnx")) {
-    AG_LET(subject.file, MappedFile::Open(model));
-    auto weights = std::make_unique<ModelWeights>(subject.file->bytes(), subject.file);
-    AG_LET(const ImportedModel imported, ImportOnnx(subject.file->bytes(), {}, *weights));
-    graph = imported.graph;
-    subject.weights = std::move(weights);
-  } else {
-    auto weights = std::make_unique<MemoryWeights>();
-    AG_LET(graph, BuildZooModel(model, {}, weights.get()));
-    subject.weights = std::move(weights);
-  }
-  AG_LET(subject.graph, CleanUp(graph, BuiltInRules()));
-  return subject;
+StatusOr<LoadedModel> LoadCleaned(const std::string& name) {
+  AG_LET(LoadedModel model, LoadModel(name));
+  AG_LET(model.graph, CleanUp(model.graph, BuiltInRules()));
+  return model;
 }
 
 // A plan of the model on its way through the comparison.
@@ -116,7 +94,7 @@ struct Options {
 
 class Comparison {
  public:
-  Comparison(const Subject& subject, Device& device, const Options& options)
+  Comparison(const LoadedModel& subject, Device& device, const Options& options)
       : subject_(subject), device_(device), options_(options) {}
 
   Status Print(const std::string& model) {
@@ -231,7 +209,7 @@ class Comparison {
     }
   }
 
-  const Subject& subject_;
+  const LoadedModel& subject_;
   Device& device_;
   const Options& options_;
   std::vector<Contender> all_;
@@ -249,7 +227,7 @@ Status Run(int argc, char** argv) {
     } else if (word == "--kernel" && i + 1 < argc) {
       options.kernels.emplace_back(argv[++i]);
     } else {
-      AG_LET(const Subject subject, Load(word));
+      AG_LET(const LoadedModel subject, LoadCleaned(word));
       AG_TRY(Comparison(subject, *device, options).Print(word), "{}", word);
     }
   }
