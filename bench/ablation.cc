@@ -1,17 +1,19 @@
 // The gain of each part of a plan: the whole beside the same without the part, interleaved.
-//   build/ablation MODEL.onnx [OUTPUT.onnx [DEVICE [SECONDS]]]     (DEVICE: cpu; SECONDS: 20)
+//   build/ablation MODEL.onnx [OUTPUT.onnx [DEVICE [SECONDS [parts]]]]     (DEVICE: cpu; SECONDS:
+//   20)
 // MODEL is the user's model, OUTPUT the result of `autograph optimize` (its plan is the whole);
 // without OUTPUT the whole is MODEL's own tuned plan, and there are no rules to remove. Prints a
 // line for each part: median, and its time over the whole's with the interval; above 1 the part
 // pays. Of a batch whose samples do not depend on each other there is a line for parts of 1, 2, 4,
-// 8 and 16 samples: below 1 the parts pay.
+// 8 and 16 samples, and for plans in segments ("2 to node 40, 8 to node 90"): below 1 the parts
+// pay. With `parts` there are these lines alone.
 #include <cstdio>
 #include <cstdlib>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "device/open_device.h"
 #include "device/profile/profile.h"
-#include "graph/batch/part_of_batch.h"
 #include "graph/batch/samples.h"
 #include "graph/inputs/make_inputs.h"
 #include "graph/onnx/import/import.h"
@@ -22,6 +24,7 @@
 #include "rules/sets/built_in_rules.h"
 #include "runtime/model_weights.h"
 #include "runtime/session.h"
+#include "runtime/tune_plan.h"
 #include "runtime/tuned_plans.h"
 #include "worker/execute.h"
 
@@ -45,7 +48,7 @@ class Ablation {
  public:
   explicit Ablation(Device& device) : device_(device) {}
 
-  Status Run(const std::string& model, const std::string& output, double seconds) {
+  Status Run(const std::string& model, const std::string& output, double seconds, bool only_parts) {
     AG_LET(const Subject input, Load(model));
     AG_LET(const Subject whole, Load(output));
     int streams = 1;
@@ -53,9 +56,9 @@ class Ablation {
       contenders_.push_back({"whole", nullptr, &whole.carried->executable()});
       streams = static_cast<int>(whole.carried->plan().streams.size());
     } else {
-      AG_TRY(Add("whole", whole, {.instances = false}));
-      AG_TRY(AddParts(whole));
+      AG_TRY(AddTuned(whole));
     }
+    if (only_parts) return Print(whole.graph, seconds);
     if (streams > 1) AG_TRY(Add("one stream", whole, {.streams = 1, .instances = false}));
     if (output != model) AG_TRY(Add("no rules", input, {.streams = streams, .instances = false}));
     for (const Layout layout : LayoutsOf(whole.graph)) {
@@ -83,16 +86,20 @@ class Ablation {
     return subject;
   }
 
-  // The tuned plans of parts of the batch, one for each size.
-  Status AddParts(const Subject& subject) {
+  // The plans that tuning compares: of the whole batch, on parts of it, and in segments.
+  Status AddTuned(const Subject& subject) {
+    AG_LET(std::vector<Plan> plans, PlansToCompare(subject.graph, device_, {}));
     const StatusOr<Samples> samples = FindSamples(subject.graph);
-    for (const int64_t size : {1, 2, 4, 8, 16}) {
-      if (!samples.ok() || size >= samples->batch || samples->batch % size != 0) continue;
-      const auto instances = static_cast<int32_t>(samples->batch / size);
-      AG_LET(const Graph part, PartOfBatch(subject.graph, instances));
-      AG_LET(Plan plan, TunedPlan(part, device_, {.instances = false}));
-      AG_TRY(Add(fmt::format("in parts of {}", size), subject,
-                 InstancesOf(std::move(plan), subject.graph, instances)));
+    for (Plan& plan : plans) {
+      std::vector<std::string> parts;
+      for (const Segment& segment : plan.segments) {
+        const int64_t size = samples->batch / segment.instances;
+        parts.push_back(plan.segments.size() == 1
+                            ? fmt::format("{}", size)
+                            : fmt::format("{} to node {}", size, segment.nodes.back()));
+      }
+      const std::string name = parts.empty() ? "whole" : "in parts of " + Join(parts, ", ");
+      AG_TRY(Add(name, subject, std::move(plan)));
     }
     return OkStatus();
   }
@@ -129,7 +136,7 @@ class Ablation {
     for (size_t i = 0; i < timings.size(); ++i) {
       const PlanTiming& t = timings[i];
       AG_TRY(t.status, "{}", contenders_[i].name);
-      std::printf("%-22s %9.3f ms  %.3fx the whole's time (%.3f to %.3f)\n",
+      std::printf("%-40s %9.3f ms  %.3fx the whole's time (%.3f to %.3f)\n",
                   contenders_[i].name.c_str(), t.latency.median_ns / 1e6, 1 / t.speedup,
                   1 / t.speedup_high, 1 / t.speedup_low);
     }
@@ -143,7 +150,7 @@ class Ablation {
 Status RunAblation(int argc, char** argv) {
   const std::string model = argv[1], output = argc > 2 ? argv[2] : argv[1];
   AG_LET(const std::unique_ptr<Device> device, OpenDevice(argc > 3 ? argv[3] : "cpu"));
-  return Ablation(*device).Run(model, output, argc > 4 ? std::atof(argv[4]) : 20);
+  return Ablation(*device).Run(model, output, argc > 4 ? std::atof(argv[4]) : 20, argc > 5);
 }
 
 }  // namespace
@@ -151,7 +158,7 @@ Status RunAblation(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: ablation MODEL.onnx [OUTPUT.onnx [DEVICE [SECONDS]]]\n");
+    std::fprintf(stderr, "usage: ablation MODEL.onnx [OUTPUT.onnx [DEVICE [SECONDS [parts]]]]\n");
     return 2;
   }
   const ag::Status status = ag::RunAblation(argc, argv);

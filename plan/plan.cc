@@ -4,16 +4,21 @@
 
 namespace ag {
 
-Plan InstanceOf(Plan plan, const Graph& part) {
-  plan.instances = 1;
-  plan.graph = part.digest();
-  return plan;
+std::vector<const Plan*> PlansIn(const Plan& plan) {
+  if (plan.segments.empty()) return {&plan};
+  std::vector<const Plan*> plans;
+  for (const Segment& segment : plan.segments) plans.push_back(&segment.plan);
+  return plans;
 }
 
-Plan InstancesOf(Plan instance, const Graph& whole, int32_t instances) {
-  instance.instances = instances;
-  instance.graph = whole.digest();
-  return instance;
+PlanSizes SizesOf(const Plan& plan) {
+  PlanSizes sizes;
+  for (const Plan* const own : PlansIn(plan)) {
+    sizes.groups += static_cast<int>(own->groups.size());
+    sizes.streams = std::max(sizes.streams, static_cast<int>(own->streams.size()));
+    sizes.arena_bytes = std::max(sizes.arena_bytes, own->arena_bytes);
+  }
+  return sizes;
 }
 
 const Place* FindPlace(const Plan& plan, const Port& port) {

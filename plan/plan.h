@@ -77,6 +77,8 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
+struct Segment;
+
 struct Plan {
   Digest graph;             // Digest of the graph to which the NodeIds belong.
   Environment environment;  // Where it was measured; "": only estimated.
@@ -87,17 +89,32 @@ struct Plan {
   // kOutput, that a copy fills. A constant has no home.
   std::vector<Place> places;
   int64_t arena_bytes = 0;
-  // The plan runs so often, each time on an equal part of the batch, in the order of the samples.
-  // Groups, places and arena are those of the graph on one part (graph/batch/part_of_batch.h), with
-  // the same NodeIds; `graph` names the whole.
-  int32_t instances = 1;
+  // Not empty: a plan in segments, without groups, streams and places of its own.
+  std::vector<Segment> segments;
 };
 
-// Returns the plan of one instance: `part` is the graph on one part of the batch.
-Plan InstanceOf(Plan plan, const Graph& part);
-// Returns the plan that runs `instance`, a plan of a part, for each of `instances` parts of
-// `whole`.
-Plan InstancesOf(Plan instance, const Graph& whole, int32_t instances);
+// Operators that run together on parts of the batch (docs/plan.md, "Segments"). Each operator of
+// the plan's graph is in one segment, and reads of its own and of those before it. Segment i + 1
+// runs once for several runs of segment i, when the samples of all these are there.
+struct Segment {
+  std::vector<NodeId> nodes;  // Ascending; operators of the plan's graph that are not constant.
+  int32_t instances = 1;      // Runs in one run of the plan; a multiple of the next segment's.
+  // Of the nodes by themselves on one part of the batch (PiecesOf in plan/segments.h), without an
+  // environment. A port in the caller's memory that is read and written by segments alone may have
+  // another layout than plain, if it is as large as the plain one.
+  Plan plan;
+};
+
+// Returns the plans that have groups: of the segments in their order, or `plan` itself.
+std::vector<const Plan*> PlansIn(const Plan& plan);
+
+// Sizes of a plan over all its segments: groups, the most streams and the largest arena of one.
+struct PlanSizes {
+  int groups = 0;
+  int streams = 0;
+  int64_t arena_bytes = 0;
+};
+PlanSizes SizesOf(const Plan& plan);
 
 // Returns the home of the port; null: it has no place. REQUIRES: sorted places, and the port is not
 // a constant.

@@ -9,6 +9,9 @@
 #include "graph/batch/samples.h"
 #include "plan/schedule/close_layouts.h"
 #include "plan/schedule/planner.h"
+#include "plan/schedule/schedule_problem.h"
+#include "plan/schedule/segmenting.h"
+#include "plan/segments.h"
 
 namespace ag {
 namespace {
@@ -57,14 +60,21 @@ class Tuning {
                {.at_once = true}) {}
 
   StatusOr<Plan> Run();
+  // Returns the plan on one stream that Run found, and its groups' times. REQUIRES: Run succeeded.
+  PartPlan OneStream(int32_t instances) const { return {instances, one_.plan, NsOf(one_.times)}; }
+  // Returns the plan of a piece of the graph, on one stream, by the times and layouts of the graph.
+  StatusOr<Plan> MakePiece(const Graph& piece);
   // Returns 0, unless another one of the plans is FASTER than plans[0].
   StatusOr<size_t> Fastest(const std::vector<Plan>& plans);
   // Returns the plan with the largest speedup over plans[0], sure or not.
   StatusOr<size_t> Likeliest(const std::vector<Plan>& plans);
+  StatusOr<std::vector<PlanTiming>> TimeWhole(const std::vector<Plan>& plans);
 
  private:
-  StatusOr<std::vector<PlanTiming>> TimeWhole(const std::vector<Plan>& plans);
-  StatusOr<TimedPlan> Try(GroupTimes& times, int streams) const;
+  StatusOr<TimedPlan> Try(GroupTimes& times, int streams) const {
+    return Try(graph_, times, streams);
+  }
+  StatusOr<TimedPlan> Try(const Graph& graph, GroupTimes& times, int streams) const;
   Status ChooseLayout(TimedPlan* one);
   StatusOr<std::vector<TimedPlan>> PromisingTrials(double one_stream_ns);
   StatusOr<Plan> Refined(Plan plan);
@@ -75,14 +85,20 @@ class Tuning {
   std::optional<Layout> layout_ = options_.layout;  // Of all plans from here on.
   LearnedTimes times_;
   const TimingData weights_{};
+  TimedPlan one_;  // On one stream.
 };
 
-StatusOr<TimedPlan> Tuning::Try(GroupTimes& times, int streams) const {
+StatusOr<TimedPlan> Tuning::Try(const Graph& graph, GroupTimes& times, int streams) const {
   const GroupingOptions grouping{.grouped = options_.grouped,
                                  .pieces = options_.pieces,
                                  .layout = layout_,
                                  .mixed_layouts = true};
-  return MakeTimedPlan({graph_, device_.spec(), Policy(), grouping, streams}, times);
+  return MakeTimedPlan({graph, device_.spec(), Policy(), grouping, streams}, times);
+}
+
+StatusOr<Plan> Tuning::MakePiece(const Graph& piece) {
+  AG_LET(TimedPlan made, Try(piece, times_, 1));
+  return std::move(made.plan);
 }
 
 // Times plans of one layout beside `one`, whose layouts may change along the graph. When one of
@@ -171,13 +187,19 @@ StatusOr<size_t> Tuning::Fastest(const std::vector<Plan>& plans) {
 StatusOr<Plan> Tuning::Run() {
   RooflineTimes estimates(device_.spec());
   AG_LET(TimedPlan guessed, Try(estimates, std::max(1, options_.streams)));
-  AG_LET(TimedPlan one, Try(times_, std::max(1, options_.streams)));
-  if (options_.grouped) AG_TRY(ChooseLayout(&one));
-  AG_LET(Plan refined, Refined(std::move(one.plan)));
+  AG_LET(one_, Try(times_, std::max(1, options_.streams)));
+  if (options_.grouped) AG_TRY(ChooseLayout(&one_));
+  AG_LET(Plan refined, Refined(one_.plan));
+  for (size_t g = 0; g < refined.groups.size(); ++g) {
+    const Group& group = refined.groups[g];
+    if (group.kernel == one_.plan.groups[g].kernel) continue;
+    times_.Prefer(ExtractGroup(graph_, group, refined.policy), group.kernel);
+  }
+  one_.plan = refined;
   std::vector<Plan> plans;
   plans.push_back(std::move(refined));
   if (options_.streams == 0 && options_.grouped) {
-    AG_LET(std::vector<TimedPlan> trials, PromisingTrials(one.makespan_ns));
+    AG_LET(std::vector<TimedPlan> trials, PromisingTrials(one_.makespan_ns));
     for (TimedPlan& trial : trials) {
       AG_LET(Plan plan, Refined(std::move(trial.plan)));
       plans.push_back(std::move(plan));
@@ -189,43 +211,104 @@ StatusOr<Plan> Tuning::Run() {
   return std::move(plans[best]);
 }
 
-// Returns a tuned plan in instances for each number of samples that divides the batch; none where
-// samples depend on each other.
-StatusOr<std::vector<Plan>> PlansOfParts(const Graph& graph, Device& device,
-                                         const TuningOptions& options) {
-  std::vector<Plan> plans;
-  const StatusOr<Samples> samples = FindSamples(graph);
-  if (!samples.ok()) return plans;
-  for (const int64_t size : kInstanceSizes) {
-    if (size >= samples->batch || samples->batch % size != 0) continue;
-    const auto instances = static_cast<int32_t>(samples->batch / size);
-    const StatusOr<Graph> part = PartOfBatch(graph, instances);
-    if (!part.ok()) break;
-    AG_LET(Plan plan, Tuning(*part, device, options).Run());
-    plans.push_back(InstancesOf(std::move(plan), graph, instances));
+// The tuning of a batch: of the whole, and of equal parts one after the other.
+class BatchTuning {
+ public:
+  BatchTuning(const Graph& graph, Device& device, const TuningOptions& options)
+      : graph_(graph), device_(device), options_(options), whole_(graph, device, options) {}
+
+  StatusOr<std::vector<Plan>> Plans() {
+    std::vector<Plan> plans(1);
+    AG_LET(plans[0], whole_.Run());
+    if (options_.grouped && options_.instances && MayGainInInstances(plans[0], device_.spec())) {
+      AG_TRY(AddParts(&plans));
+      if (plans.size() > 1) AG_TRY(AddSegments(&plans));
+    }
+    return plans;
   }
-  return plans;
-}
+
+  StatusOr<Plan> Run() {
+    AG_LET(std::vector<Plan> plans, Plans());
+    if (plans.size() == 1) return std::move(plans[0]);
+    // All of them share the time of one comparison, which may not be enough to be sure of one.
+    AG_LET(const size_t likely, whole_.Likeliest(plans));
+    plans = {plans[0], plans[likely]};
+    AG_LET(const size_t best, whole_.Fastest(plans));
+    return std::move(plans[best]);
+  }
+
+ private:
+  struct PartTuning {
+    PartTuning(Graph made, int32_t count, Device& device, const TuningOptions& options)
+        : part(std::move(made)), instances(count), tuning(part, device, options) {}
+    const Graph part;
+    const int32_t instances;
+    Tuning tuning;
+  };
+
+  // Adds a tuned plan in instances for each number of samples that divides the batch; none where
+  // samples depend on each other.
+  Status AddParts(std::vector<Plan>* plans) {
+    const StatusOr<Samples> samples = FindSamples(graph_);
+    if (!samples.ok()) return OkStatus();
+    for (const int64_t size : kInstanceSizes) {
+      if (size >= samples->batch || samples->batch % size != 0) continue;
+      const auto instances = static_cast<int32_t>(samples->batch / size);
+      StatusOr<Graph> part = PartOfBatch(graph_, instances);
+      if (!part.ok()) break;
+      parts_.push_back(
+          std::make_unique<PartTuning>(*std::move(part), instances, device_, options_));
+      AG_LET(Plan plan, parts_.back()->tuning.Run());
+      plans->push_back(InstancesOf(std::move(plan), graph_, instances));
+    }
+    return OkStatus();
+  }
+
+  // Adds plans in segments by the groups' times at all sizes, scaled to those of `plans`, which are
+  // of the whole and of parts_. One that cannot be made, or that the device cannot run, is left
+  // out.
+  Status AddSegments(std::vector<Plan>* plans) {
+    AG_LET(const std::vector<PlanTiming> timings, whole_.TimeWhole(*plans));
+    std::vector<PartPlan> at_sizes;
+    for (size_t i = 0; i < plans->size(); ++i) {
+      if (!timings[i].status.ok()) continue;
+      at_sizes.push_back(i == 0 ? whole_.OneStream(1)
+                                : parts_[i - 1]->tuning.OneStream(parts_[i - 1]->instances));
+      ScaleTo(timings[i].latency.median_ns, &at_sizes.back());
+    }
+    const auto make = [&](const Graph& piece, int32_t instances) -> StatusOr<Plan> {
+      for (const auto& part : parts_) {
+        if (part->instances == instances) return part->tuning.MakePiece(piece);
+      }
+      return whole_.MakePiece(piece);
+    };
+    for (Segmentation& found : ChooseSegments(graph_, at_sizes)) {
+      StatusOr<Plan> plan =
+          MakeSegmentsPlan(graph_, device_.spec(), std::move(found.segments), make);
+      if (!plan.ok() || !device_.Build({graph_, *plan, TimingData()}).ok()) continue;
+      plans->push_back(*std::move(plan));
+    }
+    return OkStatus();
+  }
+
+  const Graph& graph_;
+  Device& device_;
+  const TuningOptions& options_;
+  Tuning whole_;
+  std::vector<std::unique_ptr<PartTuning>> parts_;
+};
 
 }  // namespace
 
+StatusOr<std::vector<Plan>> PlansToCompare(const Graph& graph, Device& device,
+                                           const TuningOptions& options) {
+  return BatchTuning(graph, device, options).Plans();
+}
+
 StatusOr<Plan> TunePlan(const Graph& graph, Device& device, const TuningOptions& options) {
-  Tuning tuning(graph, device, options);
-  std::vector<Plan> plans(1);
-  AG_LET(plans[0], tuning.Run());
-  if (options.grouped && options.instances && MayGainInInstances(plans[0], device.spec())) {
-    AG_LET(std::vector<Plan> parts, PlansOfParts(graph, device, options));
-    std::ranges::move(parts, std::back_inserter(plans));
-  }
-  // All of them share the time of one comparison, which may not be enough to be sure of one.
-  if (plans.size() > 1) {
-    AG_LET(const size_t likely, tuning.Likeliest(plans));
-    plans = {plans[0], plans[likely]};
-    AG_LET(const size_t best, tuning.Fastest(plans));
-    plans[0] = plans[best];
-  }
-  plans[0].environment = device.environment();
-  return std::move(plans[0]);
+  AG_LET(Plan plan, BatchTuning(graph, device, options).Run());
+  plan.environment = device.environment();
+  return plan;
 }
 
 }  // namespace ag

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "device/api/device.h"
 
@@ -31,10 +32,16 @@ struct TuningOptions {
 // gain by simulation and times them beside the plan of one stream, which stays unless another is
 // FASTER. So is the plan by estimates, that of a session that measures nothing. Where
 // MayGainInInstances and the samples of the batch do not depend on each other
-// (graph/batch/samples.h), the same for instances of kInstanceSizes samples, timed beside the plan
-// of the whole batch, which stays unless one is FASTER. The plan's environment is the device's.
+// (graph/batch/samples.h), the same for instances of kInstanceSizes samples, and plans in segments
+// by the times of all sizes (plan/schedule/segmenting.h), timed beside the plan of the whole batch,
+// which stays unless one is FASTER. The plan's environment is the device's.
 // Looks in no folder. kUnimplemented: the device cannot run an operator. REQUIRES: nothing else
 // measures on the host meanwhile (MeasureAlone).
 StatusOr<Plan> TunePlan(const Graph& graph, Device& device, const TuningOptions& options);
+
+// Returns the plans of which TunePlan takes the fastest: of the whole batch first, then of parts,
+// then in segments.
+StatusOr<std::vector<Plan>> PlansToCompare(const Graph& graph, Device& device,
+                                           const TuningOptions& options);
 
 }  // namespace ag

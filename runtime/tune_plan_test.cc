@@ -81,13 +81,35 @@ TEST(TunePlan, TakesInstancesWhereTheyAreFaster) {
   };
   const auto quick = open(10);
   const Plan plan = tuned(*quick, true);
-  EXPECT_EQ(plan.instances, 4);  // Two samples each; one each has twice as many launches.
+  ASSERT_EQ(plan.segments.size(), 1U);
+  EXPECT_EQ(plan.segments[0].instances,
+            4);  // Two samples each; one each has twice as many launches.
   EXPECT_EQ(plan.graph, graph.digest());
-  EXPECT_EQ(tuned(*quick, false).instances, 1);
+  EXPECT_TRUE(tuned(*quick, false).segments.empty());
   const auto slow = open(100'000);  // Each launch takes longer than all bytes.
-  EXPECT_EQ(tuned(*slow, true).instances, 1);
+  EXPECT_TRUE(tuned(*slow, true).segments.empty());
   const Graph mixed = GraphOf("input x f32[8,512]\noutput y = softmax(softmax(x) axis=0) axis=0\n");
-  EXPECT_EQ(TunePlan(mixed, *quick, {})->instances, 1);
+  EXPECT_TRUE(TunePlan(mixed, *quick, {})->segments.empty());
+}
+
+// Two layers whose tensors fit the cache two samples at a time, then 1 MiB of weights, read once.
+TEST(TunePlan, TakesSegmentsWhereTheyAreFaster) {
+  const TempDir folder = *TempDir::Make("tune");
+  const std::string path = folder.path() + "/cached.spec";
+  const std::string spec =
+      fmt::format("{}pattern dense = MatMul layouts plain\nlaunch_ns 10\n", kCached);
+  ASSERT_TRUE(WriteFileAtomically(path, spec).ok());
+  const auto device = *OpenDevice("sim:" + path);
+  const Graph graph = GraphOf(
+      "input x f32[8,512]\nw = const f32[512,512] seed 1\n"
+      "output y = matmul(softmax(softmax(x) axis=1) axis=1, w)\n");
+  const auto plan = TunePlan(graph, *device, {});
+  ASSERT_EQ(ToString(plan.status()), "OK");
+  EXPECT_EQ(ToString(ValidatePlan(graph, *plan, device->spec())), "OK");
+  ASSERT_EQ(plan->segments.size(), 2U);
+  EXPECT_EQ(plan->segments[0].instances, 4);
+  EXPECT_EQ(plan->segments[1].instances, 1);
+  EXPECT_EQ(plan->environment, device->environment());
 }
 
 // A simulated device whose executables take other times and cores than the simulation says.

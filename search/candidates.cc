@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "graph/batch/part_of_batch.h"
+#include "plan/schedule/segmenting.h"
+#include "plan/segments.h"
 
 namespace ag {
 namespace {
@@ -133,6 +135,44 @@ StatusOr<PlanCandidate> MakeInstancesPlan(const Graph& graph, const SearchSettin
   return made;
 }
 
+std::vector<PlanCandidate> MakeSegmentsPlans(const Graph& graph, const SearchSetting& setting,
+                                             std::span<const PlanAtSize> plans) {
+  std::vector<PartPlan> at_sizes;
+  for (const auto& [candidate, whole_ns] : plans) {
+    const Plan& plan = *PlansIn(candidate.plan)[0];
+    const std::vector<Graph> graphs = GraphsIn(graph, candidate.plan);
+    const bool is_whole = candidate.plan.segments.empty();
+    if (graphs.size() != 1 || plan.streams.size() != 1) continue;
+    at_sizes.push_back({is_whole ? 1 : candidate.plan.segments[0].instances, plan, {}});
+    for (const Group& group : plan.groups) {
+      const bool is_view = group.pattern == kViewPattern;
+      const auto time = [&] {
+        return setting.times.Time(ExtractGroup(graphs[0], group, plan.policy));
+      };
+      at_sizes.back().ns.push_back(is_view ? 0 : time().ns);
+    }
+    if (whole_ns > 0) ScaleTo(whole_ns, &at_sizes.back());
+  }
+  std::vector<PlanCandidate> made;
+  for (Segmentation& found : ChooseSegments(graph, at_sizes)) {
+    PlanEstimates sum;
+    const auto make = [&](const Graph& piece, int32_t instances) -> StatusOr<Plan> {
+      AG_LET(PlanCandidate one, MakeOneStreamPlan(piece, setting));
+      sum.mixed_ns += instances * one.mixed_ns;
+      sum.sum_ns += instances * one.sum_ns;
+      sum.critical_path_ns += instances * one.critical_path_ns;
+      sum.makespan_ns += instances * one.makespan_ns;
+      sum.groups += one.groups;
+      return std::move(one.plan);
+    };
+    StatusOr<Plan> plan =
+        MakeSegmentsPlan(graph, setting.request.spec, std::move(found.segments), make);
+    if (!plan.ok()) continue;
+    made.push_back({{graph, *std::move(plan)}, sum});
+  }
+  return made;
+}
+
 StatusOr<PlanCandidate> MakeGuessedPlan(const Graph& graph, const SearchSetting& setting) {
   const SearchRequest& request = setting.request;
   RooflineTimes times(request.spec);
@@ -173,8 +213,12 @@ StatusOr<std::vector<PlanCandidate>> MakePlans(const Graph& graph, const SearchS
 }
 
 int UsedStreams(const Plan& plan) {
-  return static_cast<int>(std::ranges::count_if(
-      plan.streams, [](const Stream& stream) { return !stream.launches.empty(); }));
+  const auto has_launches = [](const Stream& stream) { return !stream.launches.empty(); };
+  int64_t most = 0;
+  for (const Plan* const own : PlansIn(plan)) {
+    most = std::max<int64_t>(most, std::ranges::count_if(own->streams, has_launches));
+  }
+  return static_cast<int>(most);
 }
 
 }  // namespace ag

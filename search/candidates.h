@@ -3,6 +3,7 @@
 // time.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "plan/schedule/plan_estimates.h"
@@ -36,6 +37,17 @@ StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSettin
 StatusOr<PlanCandidate> MakeInstancesPlan(const Graph& graph, const SearchSetting& setting,
                                           int32_t instances);
 
+// A plan of the whole batch or of MakeInstancesPlan.
+struct PlanAtSize {
+  const PlanCandidate& candidate;
+  double ns = 0;  // As timed; 0: it was not.
+};
+
+// Returns plans in segments (plan/schedule/segmenting.h), the most promising first, by the times of
+// the groups of `plans`, scaled to what these take. One that cannot be made is left out.
+std::vector<PlanCandidate> MakeSegmentsPlans(const Graph& graph, const SearchSetting& setting,
+                                             std::span<const PlanAtSize> plans);
+
 // Returns the plan of a session that measures nothing: by estimates, with the device's own guess of
 // each kernel. `makespan_ns` is an estimate.
 StatusOr<PlanCandidate> MakeGuessedPlan(const Graph& graph, const SearchSetting& setting);
@@ -56,7 +68,7 @@ std::vector<PlanCandidate> MakeStreamsPlans(const Graph& graph, const SearchSett
 // Returns the plan on one stream, then the plans on several streams.
 StatusOr<std::vector<PlanCandidate>> MakePlans(const Graph& graph, const SearchSetting& setting);
 
-// Returns the number of streams with launches.
+// Returns the number of streams with launches; of segments, the most of one.
 int UsedStreams(const Plan& plan);
 
 }  // namespace ag

@@ -93,7 +93,8 @@ class PlanSearch {
   Status MeasureInput();
   void TryInstances();
   void TryInstancesOfBest();
-  void MeasureInstances(std::vector<PlanCandidate> plans);
+  void MeasureSegments(std::vector<PlanAtSize> sizes, const std::vector<MeasuredPlan>& parts);
+  std::vector<MeasuredPlan> MeasureInstances(std::vector<PlanCandidate> plans);
   void SearchCells();
   void SearchRounds();
   void SearchFrom(const RankedGraph& root);
@@ -137,7 +138,9 @@ class PlanSearch {
   double best_speedup_ = 1;
   int input_groups_ = 0, input_alternatives_ = 0;
   int cell_groups_ = 0;
-  int32_t instances_ = 1;  // Of the fastest plan of the input's own graph.
+  // Of the segments of the fastest plan of the input's own graph; empty: it runs as a whole.
+  std::vector<int32_t> instances_;
+  double instances_speedup_ = 1;  // Its speedup.
   std::vector<RegionUse> region_uses_;
   Nanos end_by_ = Nanos::max();  // As the Measurer was told.
   Nanos plan_takes_{0};          // Time to build and time one plan, in the last call.
@@ -214,7 +217,7 @@ bool PlanSearch::MayRefine(const PlanCandidate& candidate) {
 
 // Returns the kernels that are faster inside the plan, and sets them in it.
 std::vector<KernelChoice> PlanSearch::Refine(PlanCandidate* candidate) {
-  if (candidate->plan.instances > 1) return {};  // Its groups are not those of candidate->graph.
+  if (!candidate->plan.segments.empty()) return {};  // They have graphs of their own.
   if (!MayRefine(*candidate)) return {};
   ++run_.counts.refined;
   run_.Report("refining kernels");
@@ -368,14 +371,31 @@ void PlanSearch::TryInstances() {
     auto plan = MakeInstancesPlan(request_.input, setting_, instances);
     if (plan.ok()) plans.push_back(*std::move(plan));
   }
+  times_.BeginStage(groups_max);
+  MeasureSegments({{input_, input_timing_.latency.median_ns}}, MeasureInstances(std::move(plans)));
   times_.BeginStage();
+}
+
+// Measures plans in segments of the graph of `sizes`, to which `parts`, the measured plans of its
+// parts, are added.
+void PlanSearch::MeasureSegments(std::vector<PlanAtSize> sizes,
+                                 const std::vector<MeasuredPlan>& parts) {
+  for (const auto& [candidate, timing] : parts) {
+    sizes.push_back({candidate, timing.latency.median_ns});
+  }
+  const PlanCandidate& whole = sizes[0].candidate;
+  std::vector<PlanCandidate> plans = MakeSegmentsPlans(whole.graph, setting_, sizes);
+  for (PlanCandidate& plan : plans) {
+    plan.step = whole.step;
+    plan.origin = whole.origin;
+  }
   MeasureInstances(std::move(plans));
 }
 
 // Makes the fastest rewritten graph's plan on parts of the batch, where the input's own gained by
 // it.
 void PlanSearch::TryInstancesOfBest() {
-  if (instances_ == 1 || run_.Over()) return;
+  if (instances_.empty() || run_.Over()) return;
   const MeasuredPlan* best = nullptr;
   for (const MeasuredPlan& measured : measured_) {
     if (measured.candidate.step == RewriteTrail::kInput || measured.timing.speedup <= 1) continue;
@@ -383,34 +403,50 @@ void PlanSearch::TryInstancesOfBest() {
   }
   if (best == nullptr) return;
   times_.BeginStage();
-  auto plan = MakeInstancesPlan(best->candidate.graph, setting_, instances_);
-  if (!plan.ok()) return;
-  plan->step = best->candidate.step;
-  plan->origin = best->candidate.origin;
+  StatusOr<PlanCandidate> whole = MakeOneStreamPlan(best->candidate.graph, setting_);
+  if (!whole.ok()) return;
+  whole->step = best->candidate.step;
+  whole->origin = best->candidate.origin;
+  const double whole_ns = best->timing.latency.median_ns;
+  const std::vector<int32_t> counts = instances_;
   std::vector<PlanCandidate> plans;
-  plans.push_back(*std::move(plan));
-  MeasureInstances(std::move(plans));
+  for (const int32_t instances : counts) {
+    if (instances == 1) continue;
+    auto plan = MakeInstancesPlan(whole->graph, setting_, instances);
+    if (!plan.ok()) continue;
+    plan->step = whole->step;
+    plan->origin = whole->origin;
+    plans.push_back(*std::move(plan));
+  }
+  const std::vector<MeasuredPlan> parts = MeasureInstances(std::move(plans));
+  if (counts.size() > 1) MeasureSegments({{*whole, whole_ns}}, parts);
 }
 
-void PlanSearch::MeasureInstances(std::vector<PlanCandidate> plans) {
-  if (plans.empty() || run_.Cancelled()) return;
+// Measures plans on parts of the batch beside the input's, and returns those that could be.
+std::vector<MeasuredPlan> PlanSearch::MeasureInstances(std::vector<PlanCandidate> plans) {
+  if (plans.empty() || run_.Cancelled()) return {};
   run_.Report("measuring plans");
   EndBy(run_.search_end());
   std::vector<const PlanCandidate*> pointers;
   for (const PlanCandidate& plan : plans) pointers.push_back(&plan);
   const StatusOr<std::vector<PlanTiming>> timings =
       MeasureBesideInput(pointers, Measurer::Effort::kRanking);
-  if (!timings.ok()) return;  // The rounds meet the same error, and say so.
-  double best = 1;
+  if (!timings.ok()) return {};  // The rounds meet the same error, and say so.
+  std::vector<MeasuredPlan> measured;
   for (size_t i = 0; i < plans.size(); ++i) {
     const PlanTiming& timing = (*timings)[i + 1];
     if (!timing.status.ok()) continue;
-    if (timing.speedup > best) {
-      best = timing.speedup;
-      instances_ = plans[i].plan.instances;
+    if (timing.speedup > instances_speedup_) {
+      instances_speedup_ = timing.speedup;
+      instances_.clear();
+      for (const Segment& segment : plans[i].plan.segments) {
+        instances_.push_back(segment.instances);
+      }
     }
-    measured_.push_back({std::move(plans[i]), timing});
+    measured.push_back({std::move(plans[i]), timing});
   }
+  measured_.insert(measured_.end(), measured.begin(), measured.end());
+  return measured;
 }
 
 // Searches cells, and adds what comes of them to the graphs that rounds begin from.

@@ -106,14 +106,14 @@ output "y" = softmax(softmax(x) axis=1) axis=1
                                   "");
   const auto whole = Find(request);
   ASSERT_EQ(ToString(whole.status()), "OK");
-  EXPECT_EQ(whole->plan.instances, 1);
+  EXPECT_TRUE(whole->plan.segments.empty());
   EXPECT_EQ(whole->instance_sizes, 0);
   request.options.limits.instance_sizes_max = kInstanceSizesMax;
   const auto parts = Find(request);
   ASSERT_EQ(ToString(parts.status()), "OK");
   ExpectSound(request, *parts);
   EXPECT_EQ(parts->instance_sizes, 2);  // One and two samples.
-  EXPECT_EQ(parts->plan.instances, 4);
+  EXPECT_EQ(parts->plan.segments.at(0).instances, 4);
   EXPECT_EQ(parts->timing.verdict, Verdict::kFaster);
   EXPECT_GT(parts->timing.speedup, 10);
   EXPECT_EQ(parts->graph.digest(), request.input.digest());
@@ -121,6 +121,23 @@ output "y" = softmax(softmax(x) axis=1) axis=1
   const auto replay = Find(request);
   ASSERT_EQ(ToString(replay.status()), "OK");
   EXPECT_EQ(EncodePlan(replay->plan), EncodePlan(parts->plan));
+}
+
+// The first layers fit the cache one sample at a time; the last one reads 1 MiB of weights, once.
+TEST_F(SearchTest, SegmentsOfABatchHaveSizesOfTheirOwn) {
+  measurer_ = FakeMeasurer(CachedSpec());
+  measurer_.group_ns = [](const GroupProblem& p) { return RooflineNs(p, CachedSpec()); };
+  SearchRequest request = Request(
+      "input x f32[4,4096]\nw = const f32[4096,64] seed 1\n"
+      "output \"y\" = matmul(softmax(softmax(x) axis=1) axis=1, w)\n",
+      "");
+  request.options.limits.instance_sizes_max = kInstanceSizesMax;
+  const auto result = Find(request);
+  ASSERT_EQ(ToString(result.status()), "OK");
+  ExpectSound(request, *result);
+  ASSERT_THAT(result->plan.segments, SizeIs(2));
+  EXPECT_EQ(result->plan.segments[0].instances, 4);
+  EXPECT_EQ(result->plan.segments[1].instances, 1);
 }
 
 TEST_F(SearchTest, RewritesAndPartsGoTogether) {
@@ -138,7 +155,7 @@ output "y" = matmul(matmul(x, v), w)
   ASSERT_EQ(ToString(result.status()), "OK");
   ExpectSound(request, *result);
   EXPECT_THAT(result->rewrites, SizeIs(1));
-  EXPECT_EQ(result->plan.instances, 4);
+  EXPECT_EQ(result->plan.segments.at(0).instances, 4);
 }
 
 TEST_F(SearchTest, FindsThePlantedWinAndSaysHow) {

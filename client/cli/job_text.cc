@@ -88,6 +88,12 @@ std::string LatencyRows(const v1::Result& r) {
 }
 
 std::string InstancesText(const v1::Result& result) {
+  if (result.segments_size() > 1) {
+    std::vector<int> counts;
+    for (const v1::PlanSegment& segment : result.segments()) counts.push_back(segment.instances());
+    return fmt::format(", in segments that run {} times on equal parts of the batch",
+                       Join(counts, ", "));
+  }
   if (result.instances() < 2) return "";
   return fmt::format(", {} times on equal parts of the batch", result.instances());
 }

@@ -8,9 +8,9 @@
 #include "base/text.h"
 #include "client/cli/local_model.h"
 #include "client/cli/verbs.h"
-#include "graph/batch/part_of_batch.h"
 #include "plan/format/plan_format.h"
 #include "plan/fusion/group_problem.h"
+#include "plan/segments.h"
 #include "wire/json_wire.h"
 
 namespace ag {
@@ -62,16 +62,34 @@ Json KernelsJson(const GroupTimes& times) {
   return list;
 }
 
-// Returns the groups of `plan` by the key of their measurement; several may share one.
+// Returns the groups of `plan`, numbered through its segments, by the key of their measurement;
+// several may share one.
 std::multimap<std::string, int> GroupsByKey(const Graph& graph, const Plan& plan,
                                             const Environment& environment) {
   std::multimap<std::string, int> groups;
-  for (size_t g = 0; g < plan.groups.size(); ++g) {
-    if (plan.groups[g].pattern == kViewPattern) continue;
-    const GroupProblem problem = ExtractGroup(graph, plan.groups[g], plan.policy);
-    groups.emplace(GroupKey(EncodeGroupProblem(problem), environment).Hex(), static_cast<int>(g));
+  const std::vector<Graph> graphs = GraphsIn(graph, plan);
+  const std::vector<const Plan*> plans = PlansIn(plan);
+  int number = 0;
+  for (size_t s = 0; s < graphs.size(); ++s) {
+    for (const Group& group : plans[s]->groups) {
+      const int g = number++;
+      if (group.pattern == kViewPattern) continue;
+      const GroupProblem problem = ExtractGroup(graphs[s], group, plan.policy);
+      groups.emplace(GroupKey(EncodeGroupProblem(problem), environment).Hex(), g);
+    }
   }
   return groups;
+}
+
+Json SegmentsJson(const Plan& plan) {
+  Json list = Json::array();
+  for (const Segment& segment : plan.segments) {
+    list.push_back({{"operators", segment.nodes.size()},
+                    {"instances", segment.instances},
+                    {"groups", segment.plan.groups.size()},
+                    {"arena_bytes", segment.plan.arena_bytes}});
+  }
+  return list;
 }
 
 // Returns the stored measurements of the plan's groups, from the server or the data folder.
@@ -80,8 +98,7 @@ StatusOr<GroupTimes> RememberedKernels(Context& context, Session& session) {
   // Showing a plan does not create a store.
   if (embedded && !FileExists(context.flags().data_dir)) return GroupTimes();
   const Environment environment = session.device().environment();
-  AG_LET(const Graph part, PartOfBatch(session.graph(), session.plan().instances));
-  const auto groups = GroupsByKey(part, session.plan(), environment);
+  const auto groups = GroupsByKey(session.graph(), session.plan(), environment);
   AG_LET(Client* const client, context.Connect(""));
   GroupTimes times;
   AG_TRY(client->ExportCache(environment, [&](const v1::CacheRecord& record) {
@@ -108,10 +125,11 @@ StatusOr<int> ShowModel(Context& context, const ModelFlags& flags) {
         {"environment", plan.environment},
         {"precision", plan.policy.precision},
         {"cold_cache", plan.policy.cold_cache},
-        {"groups", plan.groups.size()},
-        {"streams", plan.streams.size()},
-        {"instances", plan.instances},
-        {"arena_bytes", plan.arena_bytes},
+        {"groups", SizesOf(plan).groups},
+        {"streams", SizesOf(plan).streams},
+        {"instances", plan.segments.empty() ? 1 : plan.segments[0].instances},
+        {"segments", SegmentsJson(plan)},
+        {"arena_bytes", SizesOf(plan).arena_bytes},
         {"kernels", KernelsJson(*times)},
         {"text",
          text}}.dump(2));

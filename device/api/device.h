@@ -109,6 +109,9 @@ struct BuildRequest {
   // Executables of the device that never run while this one does: their memory for what lies
   // between groups may be this one's as well.
   std::span<Executable* const> never_beside = {};
+  // The caller's tensors hold the bytes of their places' layouts, as large as plain ones: what one
+  // segment leaves for the next. A device that does not know this converts on both sides.
+  bool keeps_layouts = false;
 };
 
 class Device {

@@ -108,6 +108,10 @@ TEST_P(Conformance, Instances) {
   EXPECT_EQ(ToString(CheckInstances(device(), text(), precision()).status()), "OK") << text();
 }
 
+TEST_P(Conformance, Segments) {
+  EXPECT_EQ(ToString(CheckSegments(device(), text(), precision()).status()), "OK") << text();
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Conformance, testing::ValuesIn(AllParams()), NameOf);
 
 // The cpu computes in f32 what a model states as f16 or bf16: every case with these types instead,
@@ -132,16 +136,20 @@ TEST(ConformanceCases, HaveSixteenBitsOnTheCpu) {
 }
 
 // Of the cases enough have a batch that can be cut.
-TEST(ConformanceCases, RunInInstances) {
-  int plans = 0;
+TEST(ConformanceCases, RunInInstancesAndSegments) {
+  int plans = 0, segments = 0;
   for (const auto& cases : {OperatorCases(), NetworkCases()}) {
     for (const ConformanceCase& c : cases) {
       const auto checked = CheckInstances(OpenOnce("cpu"), c.text);
       ASSERT_EQ(ToString(checked.status()), "OK") << c.name;
       plans += *checked;
+      const auto in_segments = CheckSegments(OpenOnce("cpu"), c.text);
+      ASSERT_EQ(ToString(in_segments.status()), "OK") << c.name;
+      segments += *in_segments;
     }
   }
   EXPECT_GT(plans, 100);
+  EXPECT_GT(segments, 60);
 }
 
 // One network is enough, because a cold run is the same for all operators.

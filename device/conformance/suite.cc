@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "graph/batch/part_of_batch.h"
@@ -15,6 +16,8 @@
 #include "plan/fusion/pair_problem.h"
 #include "plan/schedule/greedy_streams.h"
 #include "plan/schedule/planner.h"
+#include "plan/schedule/segmenting.h"
+#include "plan/segments.h"
 
 namespace ag {
 namespace {
@@ -208,8 +211,71 @@ Status CompareInstances(Device& device, const Subject& subject, const Graph& par
   AG_LET(const double ns,
          whole->Time({.inputs = subject.inputs, .outputs = outputs, .runs = 1, .trace = &trace}));
   size_t launches = 0;
-  for (const Stream& stream : plan.streams) launches += stream.launches.size();
+  for (const Stream& stream : instance.streams) launches += stream.launches.size();
   if (ns > 0 && trace.size() == launches * static_cast<size_t>(instances)) return OkStatus();
+  return Err(StatusCode::kInternal, "{} ns, {} events for {} launches", ns, trace.size(), launches);
+}
+
+// Runs the plan's segments one after the other, each over the whole batch, and returns the outputs.
+StatusOr<std::vector<Tensor>> RunBreadthFirst(Device& device, const Subject& subject,
+                                              const Plan& plan) {
+  AG_LET(const std::vector<GraphPiece> pieces, PiecesOf(subject.graph, plan));
+  std::map<Edge, std::string> bytes;  // Of the whole batch.
+  for (size_t i = 0; i < subject.inputs.size(); ++i) {
+    bytes[{subject.graph.inputs()[i], 0}] = subject.inputs[i].bytes();
+  }
+  for (size_t s = 0; s < pieces.size(); ++s) {
+    const auto& [graph, inputs, outputs] = pieces[s];
+    AG_LET(const auto piece, device.Build({.graph = graph,
+                                           .plan = plan.segments[s].plan,
+                                           .weights = *subject.weights,
+                                           .keeps_layouts = true}));
+    for (int32_t run = 0; run < plan.segments[s].instances; ++run) {
+      std::vector<Tensor> given, made = EmptyOutputs(graph);
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        const TensorType& type = graph.type({graph.inputs()[i], 0});
+        const auto size = static_cast<size_t>(type.Bytes());
+        given.push_back(Tensor::FromBytes(type, bytes.at(inputs[i]).substr(run * size, size)));
+      }
+      AG_TRY(piece->Run(given, made));
+      for (size_t o = 0; o < outputs.size(); ++o) {
+        const bool is_first =
+            std::find(outputs.begin(), outputs.begin() + o, outputs[o]) == outputs.begin() + o;
+        if (is_first) bytes[outputs[o]] += made[o].bytes();
+      }
+    }
+  }
+  std::vector<Tensor> results;
+  for (const GraphOutput& output : subject.graph.outputs()) {
+    results.push_back(Tensor::FromBytes(subject.graph.type(output.edge), bytes.at(output.edge)));
+  }
+  return results;
+}
+
+// Runs a plan of segments depth first and breadth first. False: the device runs no such plans.
+StatusOr<bool> CompareSegments(Device& device, const Subject& subject, const Plan& plan) {
+  const auto built = device.Build({subject.graph, plan, *subject.weights});
+  if (built.status().code() == StatusCode::kUnimplemented) return false;
+  AG_TRY(built.status());
+  std::vector<Tensor> outputs = EmptyOutputs(subject.graph);
+  AG_TRY((*built)->Run(subject.inputs, outputs));
+  AG_TRY(Compare(subject.expected, outputs, ToleranceOf(plan.policy.precision, subject.graph)));
+  AG_LET(const std::vector<Tensor> others, RunBreadthFirst(device, subject, plan));
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    if (outputs[o].bytes() == others[o].bytes()) continue;
+    return Err(StatusCode::kInternal, "output {}: depth first differs from breadth first", o);
+  }
+  std::vector<TraceEvent> trace;
+  AG_LET(
+      const double ns,
+      (*built)->Time({.inputs = subject.inputs, .outputs = outputs, .runs = 1, .trace = &trace}));
+  size_t launches = 0;
+  for (const Segment& segment : plan.segments) {
+    for (const Stream& stream : segment.plan.streams) {
+      launches += stream.launches.size() * static_cast<size_t>(segment.instances);
+    }
+  }
+  if (ns > 0 && trace.size() == launches) return true;
   return Err(StatusCode::kInternal, "{} ns, {} events for {} launches", ns, trace.size(), launches);
 }
 
@@ -331,6 +397,39 @@ Status CheckPairs(Device& device, std::string_view text, const std::string& prec
            Summary(pair));
   }
   return OkStatus();
+}
+
+StatusOr<int> CheckSegments(Device& device, std::string_view text, const std::string& precision) {
+  const Policy policy{.precision = precision};
+  AG_LET(const Subject subject, Parse(text, precision));
+  const StatusOr<Samples> samples = FindSamples(subject.graph);
+  if (!samples.ok() || samples->batch < 2) return 0;
+  const std::vector<NodeId> nodes = OperatorsOf(subject.graph);
+  for (const GraphOutput& output : subject.graph.outputs()) {
+    if (!std::ranges::binary_search(nodes, output.edge.node)) return 0;
+  }
+  RooflineTimes times(device.spec());
+  const auto make = [&](const Graph& piece, int32_t) {
+    return MakePlan(piece, device.spec(), policy, times, {}, 1);
+  };
+  int64_t middle = 2;  // Parts of the segment in the middle.
+  while (samples->batch % middle != 0) ++middle;
+  const size_t step = std::max<size_t>(1, nodes.size() / 4);
+  int checked = 0;
+  for (size_t cut = 1; cut < nodes.size(); cut += step) {
+    std::vector<Segment> segments(cut + 1 < nodes.size() ? 3 : 2);
+    const auto begin = nodes.begin(), first = begin + static_cast<int64_t>(cut);
+    segments[0] = {{begin, first}, static_cast<int32_t>(samples->batch), {}};
+    segments[1] = {{first, first + 1}, static_cast<int32_t>(middle), {}};
+    if (segments.size() > 2) segments[2].nodes.assign(first + 1, nodes.end());
+    const auto plan = MakeSegmentsPlan(subject.graph, device.spec(), std::move(segments), make);
+    if (plan.status().code() == StatusCode::kUnimplemented) continue;
+    AG_TRY(plan.status(), "cut {}", cut);
+    const StatusOr<bool> is_run = CompareSegments(device, subject, *plan);
+    AG_TRY(is_run.status(), "cut {}\n{}", cut, FormatPlan(subject.graph, *plan));
+    checked += *is_run ? 1 : 0;
+  }
+  return checked;
 }
 
 StatusOr<int> CheckInstances(Device& device, std::string_view text, const std::string& precision) {

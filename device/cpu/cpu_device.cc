@@ -1,7 +1,7 @@
 #include "device/cpu/cpu_device.h"
 
 #include "base/thread.h"
-#include "device/api/instances.h"
+#include "device/api/segments.h"
 #include "device/cpu/aligned.h"
 #include "device/cpu/cache_eviction.h"
 #include "device/cpu/executable.h"
@@ -77,7 +77,7 @@ class CpuDevice : public Device {
 
   StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {
     AG_TRY(ValidatePlan(request.graph, request.plan, spec()));
-    if (request.plan.instances > 1) return BuildInstances(*this, request);
+    if (!request.plan.segments.empty()) return BuildSegments(*this, request);
     return cpu::MakeExecutable(request, {.cores = spec().cores,
                                          .memory_bytes_max = spec().memory_bytes,
                                          .eviction = eviction_,

@@ -213,7 +213,8 @@ Status CpuExecutable::PrepareNarrowed(const Graph& graph) {
   return OkStatus();
 }
 
-// Only plans of one group have such places (plan/plan.h). In others a tensor of one pixel may lie
+// Only plans of one group have such places (plan/plan.h), and segments (BuildRequest's
+// keeps_layouts), whose tensors are so already. In others a tensor of one pixel may lie
 // in a plain output, as a view with the same bytes, which later groups read there.
 Status CpuExecutable::PrepareStaged(const Graph& graph, const Plan& plan) {
   for (const Place& place : plan.places) {
@@ -364,7 +365,9 @@ Status CpuExecutable::Prepare(const BuildRequest& request, const ExecutableOptio
   AG_LET(arena_, MemoryFor(static_cast<size_t>(arena_bytes), request.never_beside));
   AG_TRY(PrepareNarrowed(graph));
   times_conversions_ = plan.arena_bytes > 0;
-  AG_TRY(PrepareStaged(graphs_.stored != nullptr ? graphs_.stored->graph() : graph, plan));
+  if (!request.keeps_layouts) {
+    AG_TRY(PrepareStaged(graphs_.stored != nullptr ? graphs_.stored->graph() : graph, plan));
+  }
   packed_ = options.packed;
   AG_TRY(PrepareSteps(request, options.cores));
   ListOutside();

@@ -9,8 +9,8 @@
 
 #include "base/file.h"
 #include "base/thread.h"
-#include "device/api/instances.h"
 #include "device/api/lost_device.h"
+#include "device/api/segments.h"
 #include "device/sim/recorded_times.h"
 #include "device/sim/traits.h"
 #include "graph/reference/evaluate.h"
@@ -302,7 +302,7 @@ class SimDevice : public Device {
     const Plan& plan = request.plan;
     AG_TRY(state_->CheckAlive());
     AG_TRY(ValidatePlan(graph, plan, state_->spec));
-    if (plan.instances > 1) return BuildInstances(*this, request);
+    if (!plan.segments.empty()) return BuildSegments(*this, request);
     const int64_t memory = state_->spec.memory_bytes;
     if (memory > 0 && plan.arena_bytes > memory) {
       return Err(StatusCode::kResourceExhausted, "{}: asked for {} bytes, there are {}",

@@ -38,12 +38,29 @@ void Fields(auto& io, Is<Plan> auto& plan) {
   io(plan.groups, plan.streams, plan.places, plan.arena_bytes);
 }
 
+void Fields(auto& io, Is<Segment> auto& segment) {
+  io(segment.nodes, segment.instances, segment.plan);
+}
+
+// A plan in segments, which has no groups of its own.
+struct InSegments {
+  Plan plan;
+};
+
+void Fields(auto& io, Is<InSegments> auto& in) {
+  io(in.plan.graph, in.plan.environment);
+  io.Nested(
+      in.plan.policy, [](const Policy& policy) { return policy.Text(); }, DecodePolicy);
+  io(in.plan.segments);
+}
+
 std::string EncodePlan(const Plan& plan) {
+  const bool has_segments = !plan.segments.empty();
   ByteWriter head;
   head.U32(kPlanMagic);
-  head.U32(plan.instances > 1 ? kInstancesVersion : kPlanBytesVersion);
-  if (plan.instances > 1) head.U32(static_cast<uint32_t>(plan.instances));
-  return EncodeFields(plan, std::move(head));
+  head.U32(has_segments ? kSegmentsVersion : kPlanBytesVersion);
+  if (!has_segments) return EncodeFields(plan, std::move(head));
+  return EncodeFields(InSegments{plan}, std::move(head));
 }
 
 StatusOr<Plan> DecodePlan(std::string_view bytes) {
@@ -52,18 +69,13 @@ StatusOr<Plan> DecodePlan(std::string_view bytes) {
   AG_LET(const uint32_t version, in.U32());
   if (magic != kPlanMagic) return Err(StatusCode::kDataLoss, "not a plan: magic is {:#x}", magic);
   if (version == kPlanBytesVersion) return DecodeFields<Plan>(in);
-  if (version != kInstancesVersion) {
+  if (version != kSegmentsVersion) {
     return Err(StatusCode::kDataLoss, "plan: expected version {} or {}, got {}", kPlanBytesVersion,
-               kInstancesVersion, version);
+               kSegmentsVersion, version);
   }
-  AG_LET(const uint32_t instances, in.U32());
-  if (instances < 2 || instances > kInstancesMax) {
-    return Err(StatusCode::kDataLoss, "plan: {} instances: expected 2 to {}", instances,
-               kInstancesMax);
-  }
-  AG_LET(Plan plan, DecodeFields<Plan>(in));
-  plan.instances = static_cast<int32_t>(instances);
-  return plan;
+  AG_LET(InSegments decoded, DecodeFields<InSegments>(in));
+  if (decoded.plan.segments.empty()) return Err(StatusCode::kDataLoss, "plan: no segments");
+  return std::move(decoded.plan);
 }
 
 }  // namespace ag

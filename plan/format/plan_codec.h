@@ -11,8 +11,7 @@ namespace ag {
 
 // Versioned bytes (docs/plan.md). Hostile bytes give kDataLoss, never a crash.
 inline constexpr uint32_t kPlanBytesVersion = 1;
-inline constexpr uint32_t kInstancesVersion = 2;  // Of plans with several instances.
-inline constexpr uint32_t kInstancesMax = 1 << 20;
+inline constexpr uint32_t kSegmentsVersion = 2;  // Of plans in segments.
 std::string EncodePlan(const Plan& plan);
 StatusOr<Plan> DecodePlan(std::string_view bytes);
 

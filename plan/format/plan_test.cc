@@ -10,6 +10,8 @@
 #include "plan/format/plan_validate.h"
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/greedy_streams.h"
+#include "plan/schedule/segmenting.h"
+#include "plan/segments.h"
 #include "plan/testing/testing.h"
 
 namespace ag {
@@ -44,37 +46,111 @@ struct OneByOne {
 TEST(PlanOfInstances, IsOfOnePart) {
   const OneByOne made;
   EXPECT_EQ(ToString(ValidatePlan(made.graph, made.plan, SmallSpec())), "OK");
-  EXPECT_EQ(made.plan.arena_bytes, 32);  // One row.
+  EXPECT_EQ(SizesOf(made.plan).arena_bytes, 32);  // One row.
   const std::string text = FormatPlan(made.graph, made.plan);
   EXPECT_NE(text.find("\ninstances 4: each on an equal part of the batch\n"), text.npos) << text;
   Plan whole = made.plan;
-  whole.instances = 1;
+  whole.segments[0].instances = 1;
   EXPECT_NE(ToString(ValidatePlan(made.graph, whole, SmallSpec())), "OK");
-  whole.instances = 3;
+  whole.segments[0].instances = 3;
   EXPECT_EQ(Message(ValidatePlan(made.graph, whole, SmallSpec())),
             "plan: 3 instances: batch 4: not a multiple of 3");
-  whole.instances = 0;
+  whole.segments[0].instances = 0;
   EXPECT_EQ(Message(ValidatePlan(made.graph, whole, SmallSpec())),
             "plan: 0 instances: expected at least 1");
   const Graph mixed = GraphOf("input x f32[4,8]\noutput y = relu(softmax(x) axis=0)\n");
-  whole = InstancesOf(made.plan, mixed, 4);
+  whole = InstancesOf(made.plan.segments[0].plan, mixed, 4);
   EXPECT_EQ(Message(ValidatePlan(mixed, whole, SmallSpec())),
             "plan: 4 instances: softmax (node 1) -> f32[4,8]: mixes the samples of the batch");
 }
 
-TEST(PlanOfInstances, IsVersionTwo) {
-  const OneByOne made;
-  std::string bytes = EncodePlan(made.plan);
-  EXPECT_EQ(bytes[4], 2);
-  const auto back = DecodePlan(bytes);
-  ASSERT_EQ(ToString(back.status()), "OK");
-  EXPECT_EQ(back->instances, 4);
-  EXPECT_EQ(EncodePlan(*back), bytes);
-  EXPECT_EQ(EncodePlan(InstanceOf(made.plan, made.graph))[4], 1);
-  bytes[8] = 1;
-  EXPECT_EQ(Message(DecodePlan(bytes).status()), "plan: 1 instances: expected 2 to 1048576");
-  bytes[4] = 3;
-  EXPECT_EQ(Message(DecodePlan(bytes).status()), "plan: expected version 1 or 2, got 3");
+// Eight samples: two at a time through two convolutions, then all through the rest, which also
+// reads the first convolution. The segments pass two tensors, one of them past the second segment.
+struct ThreeSegments {
+  ThreeSegments()
+      : graph(GraphOf(
+            "input x f32[8,16,4,4]\nw = const f32[16,16,3,3] seed 1\nv = const f32[16] seed 2\n"
+            "a = conv(x, w, v) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\n"
+            "b = conv(a, w, v) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\n"
+            "output y = add(softmax(b) axis=1, a)\n")) {
+    const std::vector<NodeId> nodes = OperatorsOf(graph);
+    RooflineTimes times(SmallSpec());
+    const auto make = [&](const Graph& piece, int32_t) {
+      return MakePlan(piece, SmallSpec(), {}, times, {.layout = Layout::kBlocked16}, 1);
+    };
+    auto made = MakeSegmentsPlan(
+        graph, SmallSpec(),
+        {{{nodes[0]}, 4, {}}, {{nodes[1]}, 2, {}}, {{nodes[2], nodes[3]}, 1, {}}}, make);
+    AG_CHECK(made.ok());
+    plan = *std::move(made);
+  }
+  Graph graph;
+  Plan plan;
+};
+
+TEST(PlanOfSegments, IsOfPiecesOnParts) {
+  const ThreeSegments made;
+  EXPECT_EQ(ToString(ValidatePlan(made.graph, made.plan, SmallSpec())), "OK");
+  const std::vector<GraphPiece> pieces = *PiecesOf(made.graph, made.plan);
+  ASSERT_EQ(pieces.size(), 3U);
+  const std::vector<NodeId> nodes = OperatorsOf(made.graph);
+  EXPECT_EQ(pieces[0].graph.type({pieces[0].graph.inputs()[0], 0}).shape, (Shape{2, 16, 4, 4}));
+  EXPECT_EQ(pieces[1].graph.type({pieces[1].graph.inputs()[0], 0}).shape, (Shape{4, 16, 4, 4}));
+  EXPECT_EQ(pieces[2].inputs, (std::vector<Edge>{{nodes[0], 0}, {nodes[1], 0}}));
+  const std::vector<Between> between = TensorsBetween(made.graph, pieces);
+  ASSERT_EQ(between.size(), 2U);
+  EXPECT_EQ(between[0].edge, (Edge{nodes[0], 0}));
+  EXPECT_EQ(between[0].last_reader, 2U);
+  EXPECT_EQ(between[1].writer, 1U);
+  const std::string text = FormatPlan(made.graph, made.plan);
+  EXPECT_NE(text.find(": 3 segments\nsegment 0: nodes "), text.npos) << text;
+  EXPECT_NE(text.find(", instances 4, "), text.npos) << text;
+}
+
+TEST(PlanOfSegments, NamesWhatDoesNotFit) {
+  const ThreeSegments made;
+  const NodeId first = OperatorsOf(made.graph)[0];
+  const struct {
+    std::function<void(Plan*)> spoil;
+    std::string message;
+  } cases[] = {
+      {[](Plan* p) { p->segments[1].instances = 3; },
+       "plan: segment 0: 4 instances are no multiple of the next one's 3"},
+      {[](Plan* p) { p->segments.pop_back(); }, "plan: node *: in no segment"},
+      {[](Plan* p) { p->segments[0].nodes.clear(); }, "plan: segment 0: no nodes"},
+      {[&](Plan* p) { p->segments[1].nodes.insert(p->segments[1].nodes.begin(), first); },
+       "plan: node *: in segments 0 and 1"},
+      {[](Plan* p) { p->segments[0].nodes[0] = 0; },
+       "plan: segment 0: node 0 is no operator that runs"},
+      {[](Plan* p) { std::swap(p->segments[0].nodes, p->segments[1].nodes); },
+       "plan: segment 0: reads node *"},
+      {[](Plan* p) { p->groups.emplace_back(); }, "plan: groups beside segments"},
+      {[](Plan* p) { p->segments[2].plan.policy.cold_cache = true; }, "plan: segment 2: policy *"},
+      {[](Plan* p) { p->segments[1].plan.graph = Digest(); },
+       "segment 1: plan: made for graph 000000000000, got *"},
+      {[](Plan* p) { p->segments[1].plan.segments.resize(1); }, "plan: segment 1: has segments"},
+  };
+  for (const auto& c : cases) {
+    Plan plan = made.plan;
+    c.spoil(&plan);
+    const std::string message = Message(ValidatePlan(made.graph, plan, SmallSpec()));
+    const std::string wanted = c.message.substr(0, c.message.find('*'));
+    EXPECT_EQ(message.substr(0, wanted.size()), wanted);
+  }
+}
+
+TEST(PlanOfSegments, IsVersionTwo) {
+  for (const Plan& plan : {OneByOne().plan, ThreeSegments().plan}) {
+    std::string bytes = EncodePlan(plan);
+    EXPECT_EQ(bytes[4], 2);
+    const auto back = DecodePlan(bytes);
+    ASSERT_EQ(ToString(back.status()), "OK");
+    EXPECT_EQ(back->segments.size(), plan.segments.size());
+    EXPECT_EQ(EncodePlan(*back), bytes);
+    EXPECT_EQ(EncodePlan(plan.segments[0].plan)[4], 1);
+    bytes[4] = 3;
+    EXPECT_EQ(Message(DecodePlan(bytes).status()), "plan: expected version 1 or 2, got 3");
+  }
 }
 
 // One mistake in Made::plan, and the message of ValidatePlan ("*": the rest does not matter).

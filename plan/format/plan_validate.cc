@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "graph/batch/part_of_batch.h"
 #include "plan/format/plan_checks.h"
 #include "plan/fusion/group_dependencies.h"
+#include "plan/segments.h"
 #include "plan/spec/invalid.h"
 #include "plan/spec/pattern_match.h"
 
@@ -169,6 +169,51 @@ StatusOr<std::map<Port, size_t>> CheckWriters(const Plan& plan) {
   return writers;
 }
 
+// Checks that all segments know a tensor between them in one layout, which takes no padding.
+Status CheckLayoutsBetween(const Graph& graph, const Plan& plan,
+                           const std::vector<GraphPiece>& pieces) {
+  std::map<Edge, Layout> layouts;
+  const auto check = [&](Place::Kind kind, size_t s, size_t index, Edge edge, Edge own) -> Status {
+    const Layout layout = LayoutAtEnd(plan.segments[s].plan, kind, index, own);
+    const bool is_callers = graph.node(edge.node).op == OpKind::kInput || graph.is_output(edge);
+    const auto [known, is_new] = layouts.emplace(edge, is_callers ? Layout::kPlain : layout);
+    const TensorType stored = StoredType(pieces[s].graph.type(own), plan.policy.precision);
+    const bool is_plain = HasSameBytes(stored, layout, Layout::kPlain);
+    if (layout == known->second ? LayoutBytes(stored, layout) == stored.Bytes() : is_plain) {
+      return OkStatus();
+    }
+    return InvalidPlan(fmt::format("segment {}: {}:{} in layout {}, expected {}", s, edge.node,
+                                   edge.output, LayoutName(layout), LayoutName(known->second)));
+  };
+  for (size_t s = 0; s < pieces.size(); ++s) {
+    const GraphPiece& piece = pieces[s];
+    for (size_t i = 0; i < piece.inputs.size(); ++i) {
+      AG_TRY(check(Place::Kind::kInput, s, i, piece.inputs[i], {piece.graph.inputs()[i], 0}));
+    }
+    for (size_t i = 0; i < piece.outputs.size(); ++i) {
+      AG_TRY(check(Place::Kind::kOutput, s, i, piece.outputs[i], piece.graph.outputs()[i].edge));
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckSegments(const Graph& graph, const Plan& plan, const DeviceSpec& spec) {
+  if (!plan.groups.empty() || !plan.streams.empty() || !plan.places.empty()) {
+    return InvalidPlan("groups beside segments");
+  }
+  AG_LET(const std::vector<GraphPiece> pieces, PiecesOf(graph, plan));
+  for (size_t s = 0; s < pieces.size(); ++s) {
+    const Plan& own = plan.segments[s].plan;
+    if (!own.segments.empty()) return InvalidPlan(fmt::format("segment {}: has segments", s));
+    if (own.policy.Text() != plan.policy.Text()) {
+      return InvalidPlan(fmt::format("segment {}: policy '{}', the plan has '{}'", s,
+                                     own.policy.Text(), plan.policy.Text()));
+    }
+    AG_TRY(ValidatePlan(pieces[s].graph, own, spec), "segment {}", s);
+  }
+  return CheckLayoutsBetween(graph, plan, pieces);
+}
+
 }  // namespace
 
 std::string PortText(const Port& port) {
@@ -244,16 +289,7 @@ Status ValidatePlan(const Graph& graph, const Plan& plan, const DeviceSpec& spec
     return InvalidPlan(
         fmt::format("made for graph {}, got {}", plan.graph.Short(), graph.digest().Short()));
   }
-  if (plan.instances < 1) {
-    return InvalidPlan(fmt::format("{} instances: expected at least 1", plan.instances));
-  }
-  if (plan.instances > 1) {
-    const StatusOr<Graph> part = PartOfBatch(graph, plan.instances);
-    if (!part.ok()) {
-      return InvalidPlan(fmt::format("{} instances: {}", plan.instances, Message(part.status())));
-    }
-    return ValidatePlan(*part, InstanceOf(plan, *part), spec);
-  }
+  if (!plan.segments.empty()) return CheckSegments(graph, plan, spec);
   AG_TRY(CheckOffers(spec, plan.policy.precision));
   AG_TRY(CheckGroups(graph, plan, spec));
   AG_LET(const HappensBefore before, CheckSchedule(graph, plan, spec));

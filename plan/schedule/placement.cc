@@ -19,20 +19,60 @@ struct Block {
   int64_t offset = 0;
 };
 
-// Returns the home of a root: the caller's buffer of a graph input or output, else the arena.
-Place HomeOf(const Graph& graph, const Port& root) {
-  if (root.layout == Layout::kPlain) {
+std::set<Port> PortsOf(const Graph& graph, const Plan& plan) {
+  std::set<Port> ports;
+  for (const Group& group : plan.groups) {
+    ports.insert(group.inputs.begin(), group.inputs.end());
+    ports.insert(group.outputs.begin(), group.outputs.end());
+  }
+  std::erase_if(ports, [&](const Port& port) { return graph.is_constant(port.edge.node); });
+  return ports;
+}
+
+// The places of ports in the caller's buffers: plain ones, and between segments others, which no
+// group makes of an input or makes plain for an output.
+class Ends {
+ public:
+  Ends(const Graph& graph, const Plan& plan) {
+    const std::set<Port> ports = PortsOf(graph, plan);
+    std::set<Port> written, by_nodes;
+    for (const Group& group : plan.groups) {
+      written.insert(group.outputs.begin(), group.outputs.end());
+      if (!group.nodes.empty()) by_nodes.insert(group.outputs.begin(), group.outputs.end());
+    }
     for (size_t i = 0; i < graph.inputs().size(); ++i) {
-      if (root.edge != Edge{graph.inputs()[i], 0}) continue;
-      return {root, Place::Kind::kInput, static_cast<int32_t>(i), 0};
+      const Edge edge{graph.inputs()[i], 0};
+      Add({edge, Layout::kPlain}, Place::Kind::kInput, i);
+      for (const Port& port : ports) {
+        if (port.edge == edge && !written.contains(port)) Add(port, Place::Kind::kInput, i);
+      }
     }
     for (size_t i = 0; i < graph.outputs().size(); ++i) {
-      if (root.edge != graph.outputs()[i].edge) continue;
-      return {root, Place::Kind::kOutput, static_cast<int32_t>(i), 0};
+      const Edge edge = graph.outputs()[i].edge;
+      const Port plain{edge, Layout::kPlain};
+      if (ports.contains(plain) || graph.is_constant(edge.node)) {
+        Add(plain, Place::Kind::kOutput, i);
+        continue;
+      }
+      for (const Port& port : by_nodes) {
+        if (port.edge == edge) Add(port, Place::Kind::kOutput, i);
+      }
     }
   }
-  return {root, Place::Kind::kArena, 0, 0};
-}
+
+  // Returns the home of a root: the caller's buffer of a graph input or output, else the arena.
+  Place HomeOf(const Port& root) const {
+    const auto it = homes_.find(root);
+    return it != homes_.end() ? it->second : Place{root, Place::Kind::kArena, 0, 0};
+  }
+
+ private:
+  void Add(const Port& port, Place::Kind kind, size_t index) {
+    homes_.emplace(port, Place{port, kind, static_cast<int32_t>(index), 0});
+  }
+
+  std::map<Port, Place> homes_;
+};
 
 // Returns the offset of the smallest gap between `taken` ranges (begin, end) that is large enough,
 // else the end of the last range.
@@ -86,25 +126,16 @@ Status CheckArena(const DeviceSpec& spec, int64_t bytes) {
              spec.name, spec.memory_bytes);
 }
 
-std::set<Port> PortsOf(const Graph& graph, const Plan& plan) {
-  std::set<Port> ports;
-  for (const Group& group : plan.groups) {
-    ports.insert(group.inputs.begin(), group.inputs.end());
-    ports.insert(group.outputs.begin(), group.outputs.end());
-  }
-  std::erase_if(ports, [&](const Port& port) { return graph.is_constant(port.edge.node); });
-  return ports;
-}
-
 }  // namespace
 
 Status PlaceTensors(const Graph& graph, const DeviceSpec& spec, Plan* plan) {
   AG_LET(const HappensBefore before, HappensBefore::Make(plan->groups.size(), plan->streams));
   AG_LET(const ViewForest forest, ForestOf(graph, *plan, spec));
   const std::map<Port, LiveRange> ranges = Liveness(graph, *plan, forest, before);
+  const Ends ends(graph, *plan);
   std::vector<Block> blocks;
   for (const auto& [root, range] : ranges) {
-    if (HomeOf(graph, root).kind != Place::Kind::kArena) continue;
+    if (ends.HomeOf(root).kind != Place::Kind::kArena) continue;
     const TensorType type = StoredType(graph.type(root.edge), plan->policy.precision);
     blocks.push_back({root, &range, LayoutBytes(type, root.layout), 0});
   }
@@ -113,9 +144,10 @@ Status PlaceTensors(const Graph& graph, const DeviceSpec& spec, Plan* plan) {
   std::map<Port, int64_t> offsets;
   for (const Block& block : blocks) offsets[block.root] = block.offset;
   plan->places.clear();
-  for (const Port& port : PortsOf(graph, *plan)) {
+  const std::set<Port> ports = PortsOf(graph, *plan);
+  for (const Port& port : ports) {
     const ViewForest::Location location = forest.Find(port);
-    Place place = HomeOf(graph, location.root);
+    Place place = ends.HomeOf(location.root);
     if (place.kind == Place::Kind::kArena) place.offset_bytes = offsets.at(location.root);
     place.port = port;
     place.offset_bytes += location.offset_bytes;
@@ -125,7 +157,8 @@ Status PlaceTensors(const Graph& graph, const DeviceSpec& spec, Plan* plan) {
     const Port port{graph.outputs()[i].edge, Layout::kPlain};
     const Place place{port, Place::Kind::kOutput, static_cast<int32_t>(i), 0};
     const bool is_constant = graph.is_constant(port.edge.node);
-    if (is_constant || HomeOf(graph, port) != place) plan->places.push_back(place);
+    if (!is_constant && !ports.contains(port)) continue;  // It lies there in another layout.
+    if (is_constant || ends.HomeOf(port) != place) plan->places.push_back(place);
   }
   std::ranges::sort(plan->places);
   return OkStatus();

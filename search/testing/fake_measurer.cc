@@ -1,9 +1,9 @@
 #include "search/testing/fake_measurer.h"
 
-#include "graph/batch/part_of_batch.h"
 #include "graph/text_form.h"
 #include "plan/schedule/contention_model.h"
 #include "plan/schedule/makespan.h"
+#include "plan/segments.h"
 
 namespace ag {
 namespace {
@@ -82,9 +82,15 @@ int FakeMeasurer::ActiveCores(const GroupProblem& problem) const {
 }
 
 double FakeMeasurer::SimulatedNs(const Candidate& candidate) const {
-  const StatusOr<Graph> part = PartOfBatch(candidate.graph, candidate.plan.instances);
-  AG_CHECK(part.ok());
-  return candidate.plan.instances * RunNs(*part, InstanceOf(candidate.plan, *part));
+  const Plan& plan = candidate.plan;
+  if (plan.segments.empty()) return RunNs(candidate.graph, plan);
+  const StatusOr<std::vector<GraphPiece>> pieces = PiecesOf(candidate.graph, plan);
+  AG_CHECK(pieces.ok());
+  double ns = 0;
+  for (size_t s = 0; s < pieces->size(); ++s) {
+    ns += plan.segments[s].instances * RunNs((*pieces)[s].graph, plan.segments[s].plan);
+  }
+  return ns;
 }
 
 double FakeMeasurer::RunNs(const Graph& graph, const Plan& plan) const {

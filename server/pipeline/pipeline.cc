@@ -8,7 +8,6 @@
 #include "base/measuring_lock.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "graph/batch/part_of_batch.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/model_facts.h"
 #include "graph/onnx/operators/operators.h"
@@ -16,6 +15,7 @@
 #include "graph/passes/cut_opaque.h"
 #include "plan/format/plan_format.h"
 #include "plan/format/recording.h"
+#include "plan/segments.h"
 #include "plan/spec/node_layouts.h"
 #include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
@@ -501,15 +501,30 @@ std::string WarningOfFixedSizes(const ImportedModel& model) {
 // A device that answers from a recording estimates what is not in it, and says so by the kernel.
 std::string WarningOfEstimates(const Plan& plan) {
   int estimated = 0, timed = 0;
-  for (const Group& group : plan.groups) {
-    estimated += group.kernel == kEstimatedKernel ? 1 : 0;
-    timed += group.pattern != kViewPattern ? 1 : 0;
+  for (const Plan* const own : PlansIn(plan)) {
+    for (const Group& group : own->groups) {
+      estimated += group.kernel == kEstimatedKernel ? 1 : 0;
+      timed += group.pattern != kViewPattern ? 1 : 0;
+    }
   }
   if (estimated == 0) return "";
   return fmt::format(
       "{} of the output's {} groups are not in the device's recording: their times are "
       "estimates by its spec and what was recorded",
       estimated, timed);
+}
+
+void TakePlan(const Plan& plan, v1::Result* result) {
+  result->set_groups(SizesOf(plan).groups);
+  result->set_streams(SizesOf(plan).streams);
+  result->set_instances(plan.segments.empty() ? 1 : plan.segments[0].instances);
+  for (const Segment& segment : plan.segments) {
+    v1::PlanSegment* shown = result->add_segments();
+    shown->set_operators(static_cast<int>(segment.nodes.size()));
+    shown->set_instances(segment.instances);
+    shown->set_groups(static_cast<int>(segment.plan.groups.size()));
+    shown->set_arena_bytes(segment.plan.arena_bytes);
+  }
 }
 
 Status CountFile(BlobDir& blobs, const std::string& digest, v1::ModelFacts* facts) {
@@ -571,15 +586,19 @@ v1::Report Pipeline::ReportOf(const Setting& setting, const Imported& imported,
   report.set_overlap(found.overlap);
   AddLines(FormatPlan(imported.input, found.input_plan), report.mutable_input_plan());
   AddLines(FormatPlan(output.graph, output.plan), report.mutable_output_plan());
-  const StatusOr<Graph> part = PartOfBatch(output.graph, output.plan.instances);
-  for (size_t g = 0; part.ok() && g < output.plan.groups.size(); ++g) {
-    const Group& group = output.plan.groups[g];
-    if (group.pattern == kViewPattern) continue;
-    const auto measured = measurer.Remembered(ExtractGroup(*part, group, setting.policy));
-    if (!measured.has_value()) continue;
-    v1::GroupKernels* kernels = report.add_output_kernels();
-    kernels->set_group(static_cast<int>(g));
-    ToProto(*measured, kernels->mutable_measurement());
+  const std::vector<const Plan*> plans = PlansIn(output.plan);
+  const std::vector<Graph> graphs = GraphsIn(output.graph, output.plan);
+  int first = 0;  // Groups are numbered through all segments.
+  for (size_t s = 0; s < graphs.size(); first += static_cast<int>(plans[s++]->groups.size())) {
+    for (size_t g = 0; g < plans[s]->groups.size(); ++g) {
+      const Group& group = plans[s]->groups[g];
+      if (group.pattern == kViewPattern) continue;
+      const auto measured = measurer.Remembered(ExtractGroup(graphs[s], group, setting.policy));
+      if (!measured.has_value()) continue;
+      v1::GroupKernels* kernels = report.add_output_kernels();
+      kernels->set_group(first + static_cast<int>(g));
+      ToProto(*measured, kernels->mutable_measurement());
+    }
   }
   return report;
 }
@@ -614,9 +633,7 @@ StatusOr<JobOutcome> Pipeline::Conclude(const Setting& setting, const Imported& 
   }
   const auto warnings = Warnings(imported, found, published, output.plan, measurer);
   result.mutable_warnings()->Assign(warnings.begin(), warnings.end());
-  result.set_groups(static_cast<int>(output.plan.groups.size()));
-  result.set_streams(static_cast<int>(output.plan.streams.size()));
-  result.set_instances(output.plan.instances);
+  TakePlan(output.plan, &result);
   result.mutable_cache()->set_hits(measurer.hits());
   result.mutable_cache()->set_misses(measurer.misses());
   result.set_seconds(std::chrono::duration<double>(clock_.Now() - setting.began).count());

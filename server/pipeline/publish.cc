@@ -258,8 +258,8 @@ Status Chooser::MeasureSet(size_t i) {
   result.set_shapes(ShapesText(shapes));
   const OutputFile& file = chosen_.file;
   if (i < file.at_sets.size()) {
-    result.set_groups(static_cast<int>(file.at_sets[i].plan.groups.size()));
-    result.set_streams(static_cast<int>(file.at_sets[i].plan.streams.size()));
+    result.set_groups(SizesOf(file.at_sets[i].plan).groups);
+    result.set_streams(SizesOf(file.at_sets[i].plan).streams);
   }
   BaselineResult at{.is_time_over = !IsTimeForAnotherSet()};
   if (!at.is_time_over) {

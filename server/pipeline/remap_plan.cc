@@ -7,6 +7,7 @@
 
 #include "graph/structure_hash.h"
 #include "plan/format/plan_validate.h"
+#include "plan/segments.h"
 
 namespace ag {
 namespace {
@@ -119,6 +120,25 @@ class NodeMatch {
   NodeMap nodes_;
 };
 
+// Moves each segment by itself: the operators of its piece are in a graph of their own.
+StatusOr<Plan> RemapSegments(const Graph& from, const Plan& plan, const Graph& to,
+                             const DeviceSpec& spec, const NodeMap& nodes) {
+  Plan moved = plan;
+  moved.graph = to.digest();
+  for (Segment& segment : moved.segments) {
+    for (NodeId& id : segment.nodes) id = nodes.at(id);
+    std::ranges::sort(segment.nodes);
+  }
+  AG_LET(const std::vector<GraphPiece> pieces_from, PiecesOf(from, plan));
+  AG_LET(const std::vector<GraphPiece> pieces_to, PiecesOf(to, moved));
+  for (size_t s = 0; s < moved.segments.size(); ++s) {
+    AG_LET(moved.segments[s].plan,
+           RemapPlan(pieces_from[s].graph, plan.segments[s].plan, pieces_to[s].graph, spec));
+  }
+  AG_TRY(ValidatePlan(to, moved, spec));
+  return moved;
+}
+
 }  // namespace
 
 Status SameOperators(const Graph& from, const Graph& to) {
@@ -130,6 +150,7 @@ StatusOr<Plan> RemapPlan(const Graph& from, const Plan& plan, const Graph& to,
   AG_LET(const NodeMap nodes, NodeMatch(from, to).Run());
   Plan moved = plan;
   moved.graph = to.digest();
+  if (!plan.segments.empty()) return RemapSegments(from, plan, to, spec, nodes);
   bool whole = true;
   const auto move = [&](NodeId& id) {
     const auto found = nodes.find(id);

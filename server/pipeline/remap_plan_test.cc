@@ -5,6 +5,8 @@
 #include "graph/text_form.h"
 #include "plan/format/plan_validate.h"
 #include "plan/schedule/planner.h"
+#include "plan/schedule/segmenting.h"
+#include "plan/segments.h"
 #include "plan/testing/testing.h"
 
 namespace ag {
@@ -61,6 +63,29 @@ TEST(RemapPlan, FollowsOperatorsWhereverTheyStand) {
     EXPECT_EQ(ToString(ValidatePlan(to, *moved, spec)), "OK") << c.name;
     EXPECT_EQ(moved->groups.size(), plan.groups.size()) << c.name;
     EXPECT_EQ(moved->streams.size(), plan.streams.size()) << c.name;
+  }
+}
+
+TEST(RemapPlan, MovesSegments) {
+  const std::string head = "input x f32[4,8]\na = softmax(x) axis=1\n";
+  const std::string end = "output y = softmax(s) axis=1\n";
+  const Graph from = GraphOf(head + "s = add(relu(a), exp(a))\n" + end);
+  const Graph to = GraphOf(head + "s = add(exp(a), relu(a))\n" + end);
+  const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "h200");
+  RooflineTimes times(spec);
+  const std::vector<NodeId> nodes = OperatorsOf(from);
+  ASSERT_EQ(nodes.size(), 5U);
+  const auto make = [&](const Graph& piece, int32_t) {
+    return MakePlan(piece, spec, Policy(), times, {.grouped = false}, 1);
+  };
+  const auto plan = MakeSegmentsPlan(
+      from, spec, {{{nodes[0], nodes[1]}, 4, {}}, {{nodes[2], nodes[3], nodes[4]}, 2, {}}}, make);
+  ASSERT_EQ(ToString(plan.status()), "OK");
+  const StatusOr<Plan> moved = RemapPlan(from, *plan, to, spec);
+  ASSERT_EQ(ToString(moved.status()), "OK");
+  EXPECT_EQ(ToString(ValidatePlan(to, *moved, spec)), "OK");
+  for (const NodeId id : moved->segments[0].nodes) {
+    EXPECT_NE(to.node(id).op, OpKind::kExp);  // It was the second operand, and is the first.
   }
 }
 

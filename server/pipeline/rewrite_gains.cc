@@ -30,9 +30,11 @@ StatusOr<ReplayedTrail> ReplayWithout(const GainRequest& request, const Steps& s
 // The one layout besides plain in which the plan's groups write; nothing: none, or several.
 std::optional<Layout> LayoutOf(const Plan& plan) {
   std::set<Layout> layouts;
-  for (const Group& group : plan.groups) {
-    for (const Port& port : group.outputs) {
-      if (port.layout != Layout::kPlain) layouts.insert(port.layout);
+  for (const Plan* const own : PlansIn(plan)) {
+    for (const Group& group : own->groups) {
+      for (const Port& port : group.outputs) {
+        if (port.layout != Layout::kPlain) layouts.insert(port.layout);
+      }
     }
   }
   return layouts.size() == 1 ? std::optional<Layout>(*layouts.begin()) : std::nullopt;
@@ -47,9 +49,9 @@ class AlikePlans {
         grouping_{.layout = LayoutOf(like.plan), .mixed_layouts = true},
         streams_(std::max(1, static_cast<int>(like.plan.streams.size()))) {
     std::vector<std::pair<GroupProblem, std::string>> kernels;
+    // Groups of segments have other sizes than those of the plans made here.
     for (const Group& group : like.plan.groups) {
-      // Of a plan in instances the groups have other sizes than those of the plans made here.
-      if (group.pattern == kViewPattern || like.plan.instances > 1) continue;
+      if (group.pattern == kViewPattern) continue;
       kernels.emplace_back(ExtractGroup(like.graph, group, request.policy), group.kernel);
       times_.Want(kernels.back().first);
     }

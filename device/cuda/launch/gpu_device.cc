@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "device/api/instances.h"
+#include "device/api/segments.h"
 #include "device/cuda/launch/executable.h"
 #include "graph/text_form.h"
 #include "plan/format/plan_validate.h"
@@ -48,7 +48,13 @@ class GpuDevice : public Device {
 
   StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {
     AG_TRY(ValidatePlan(request.graph, request.plan, spec()));
-    if (request.plan.instances > 1) return BuildInstances(*this, request);
+    if (request.plan.segments.size() > 1) {
+      return Err(StatusCode::kUnimplemented,
+                 "cuda: a plan in {} segments: tensors between them "
+                 "would be copied through the host",
+                 request.plan.segments.size());
+    }
+    if (!request.plan.segments.empty()) return BuildSegments(*this, request);
     AG_LET(
         std::unique_ptr<GpuExecutable> executable,
         MakeExecutable({*parts_.driver, *parts_.sources, eviction_, parts_.chip, spec()}, request));
