@@ -69,6 +69,7 @@ constexpr char kExample[] = R"pb(
     alpha: 0.25
     beta: 1.1
     seed: 1
+    objective: LATENCY
     target: DEVICE
     onnxruntime: AUTO
   }

@@ -222,6 +222,15 @@ void Commands::AddOptimize() {
   verb->add_option("--target", flags.target,
                    "device: fastest with its plan; portable: keep only what ONNX Runtime gains by")
       ->check(OneOf({"device", "portable"}));
+  verb->add_option_function<int64_t>(
+          "--batch", [&flags](const int64_t& batch) { flags.request.set_batch(batch); },
+          "Samples of one run, of a model that leaves its batch open")
+      ->check(WrongAmount)
+      ->default_str("as the model says, 1 where that is open");
+  verb->add_option("--objective", flags.objective,
+                   "latency: the time of a run; throughput: samples a second, of batches of two or "
+                   "more whose samples do not depend on each other")
+      ->check(OneOf({"latency", "throughput"}));
   flag("--keep-bytes", flags.request, &Request::set_keep_bytes,
        "When no rewrite wins, write the input's own bytes, without the plan");
   AddOrtMode(

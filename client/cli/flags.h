@@ -53,6 +53,7 @@ struct OptimizeFlags {
   OrtFlags ort;
   std::vector<std::string> shape_sets;  // "x=8x3x48x320 m=8x128"
   std::string target = "device";        // device | portable
+  std::string objective = "latency";    // latency | throughput
   std::string search = "ours";          // ours | paper | paper-without-dp | no-rewrites
   std::string output;
   std::string report;  // File for the report of docs/report.md; empty: not written.

@@ -262,6 +262,10 @@ std::string ResultTable(const v1::Job& job) {
   for (const std::string& warning : r.warnings()) text += Row("warning", warning);
   text += Row("model", fmt::format("{}  {}", job.request().model_name(), job.name()));
   if (!r.baseline().empty()) text += LatencyRows(r);
+  if (r.batch() > 1 && r.samples_per_second() > 0) {
+    text += Row("throughput", fmt::format("{:.1f} samples a second, in batches of {}",
+                                          r.samples_per_second(), r.batch()));
+  }
   text += RatioRows(r) + FactsRows(r);
   text += Row("written is", OutputText(r));
   if (!r.kept_open().empty()) {

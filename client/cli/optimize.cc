@@ -67,6 +67,10 @@ StatusOr<v1::OptimizeRequest> MakeRequest(const OptimizeFlags& flags) {
   AG_CHECK(v1::OptimizeRequest::Target_Parse(absl::AsciiStrToUpper(flags.target), &target));
   AG_CHECK(
       v1::OptimizeRequest::OnnxRuntime_Parse(absl::AsciiStrToUpper(flags.ort.mode), &onnxruntime));
+  v1::OptimizeRequest::Objective objective;
+  AG_CHECK(
+      v1::OptimizeRequest::Objective_Parse(absl::AsciiStrToUpper(flags.objective), &objective));
+  request.set_objective(objective);
   v1::OptimizeRequest::Search search;
   const std::string method = absl::StrReplaceAll(absl::AsciiStrToUpper(flags.search), {{"-", "_"}});
   AG_CHECK(v1::OptimizeRequest::Search_Parse(method, &search));
@@ -94,6 +98,8 @@ constexpr std::pair<std::string_view, std::string_view> kFlagsOfFields[] = {
     {"policy.precision", "--precision"},
     {"disabled_rules", "--without"},
     {"priority", "--priority"},
+    {"batch", "--batch"},
+    {"objective", "--objective"},
 };
 
 // Returns the error of a field as one of the flag that sets it; nothing for any other status.

@@ -203,6 +203,21 @@ Status AcceptTarget(v1::OptimizeRequest* r) {
   return OkStatus();
 }
 
+Status AcceptObjective(v1::OptimizeRequest* r) {
+  using Request = v1::OptimizeRequest;
+  AG_TRY(CheckCount("batch", r->batch(), 1'000'000));
+  if (r->objective() == Request::OBJECTIVE_UNSPECIFIED) r->set_objective(Request::LATENCY);
+  if (!Request::Objective_IsValid(r->objective())) {
+    return Err(StatusCode::kInvalidArgument, "objective: {} is none",
+               static_cast<int>(r->objective()));
+  }
+  if (r->objective() == Request::THROUGHPUT && r->batch() == 1) {
+    return Err(StatusCode::kInvalidArgument,
+               "objective throughput: a batch of 1 has none but its latency");
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<v1::OptimizeRequest> AcceptedRequest(v1::OptimizeRequest r) {
@@ -231,6 +246,7 @@ StatusOr<v1::OptimizeRequest> AcceptedRequest(v1::OptimizeRequest r) {
   AG_TRY(CheckCount("disabled_rules: number", r.disabled_rules_size(), kRulesMax));
   std::sort(r.mutable_disabled_rules()->begin(), r.mutable_disabled_rules()->end());
   AG_TRY(AcceptTarget(&r));
+  AG_TRY(AcceptObjective(&r));
   if (r.only_cached() && r.skip_model_cache()) {
     return Err(StatusCode::kInvalidArgument, "only_cached and skip_model_cache exclude each other");
   }

@@ -19,6 +19,7 @@
 #include "plan/spec/node_layouts.h"
 #include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
+#include "server/pipeline/batch.h"
 #include "server/pipeline/budget.h"
 #include "server/pipeline/other_sizes.h"
 #include "server/pipeline/pool_measurer.h"
@@ -242,6 +243,11 @@ StatusOr<Pipeline::Imported> Pipeline::Import(const Setting& setting) {
   }
   imported.options.limits = options_.limits;
   AG_LET(imported.model, ImportAtInputs(asked, imported.options));
+  AG_LET(const ShapesByInput at_batch, ShapesAtBatch(asked, imported.model));
+  if (!at_batch.empty()) {
+    imported.options.shapes.insert(at_batch.begin(), at_batch.end());
+    AG_LET(imported.model, ImportAtInputs(asked, imported.options));
+  }
   // Other runtimes, and the import of what is exported, get the sizes that this import took.
   for (const auto& [name, shape] : OpenShapes(imported.model)) {
     imported.options.shapes[name] = shape;
@@ -272,6 +278,7 @@ StatusOr<Pipeline::Imported> Pipeline::Import(const Setting& setting) {
         cut.nodes.size() == 1 ? "it" : "them"));
   }
   AG_LET(imported.input, CleanUp(imported.runnable, setting.rules, &imported.clean_up));
+  AG_TRY(CheckObjective(asked, imported.input));
   return imported;
 }
 
@@ -634,6 +641,7 @@ StatusOr<JobOutcome> Pipeline::Conclude(const Setting& setting, const Imported& 
   const auto warnings = Warnings(imported, found, published, output.plan, measurer);
   result.mutable_warnings()->Assign(warnings.begin(), warnings.end());
   TakePlan(output.plan, &result);
+  TakeThroughput(imported.input, &result);
   result.mutable_cache()->set_hits(measurer.hits());
   result.mutable_cache()->set_misses(measurer.misses());
   result.set_seconds(std::chrono::duration<double>(clock_.Now() - setting.began).count());

@@ -35,6 +35,8 @@ class Options(TypedDict, total=False):
             paper's sizes of pieces and of runs of them; 40, 120.
         alpha: weight of the critical path in the estimate; 0.25. beta: slack of backtracking; 1.1.
         streams: at most so many streams.
+        batch: samples of one run, of a model that leaves its batch open.
+        objective: "latency", or "throughput": samples a second, of batches of two or more.
         seed: of the search and its data; 1.
         without: names of rules to leave out.
         target: "device" (fastest there) or "portable" (only rewrites that ONNX Runtime gains by).
@@ -67,6 +69,8 @@ class Options(TypedDict, total=False):
     alpha: float
     beta: float
     streams: int
+    batch: int
+    objective: str
     seed: int
     without: Sequence[str]
     target: str
@@ -122,7 +126,7 @@ def _set(request: Any, name: str, value: Any) -> None:
         setattr(request.policy, name, value)
     elif name in request.budget.DESCRIPTOR.fields_by_name:
         setattr(request.budget, name, value)
-    elif name in ("target", "onnxruntime", "search"):
+    elif name in ("target", "onnxruntime", "search", "objective"):
         setattr(request, name, _enum(request.DESCRIPTOR.fields_by_name[name], value))
     else:
         fields = {

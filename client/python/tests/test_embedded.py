@@ -105,7 +105,7 @@ class EmbeddedTest(unittest.TestCase):
             "tolerance": 1e-4, "rounds": 1, "expansions": 2, "graphs": 3, "stale_graphs": 9, "cell_graphs": 0, "candidates": 4,
             "search": "paper_without_dp", "piece_nodes": 30, "region_nodes": 90,
             "alpha": 0.5, "beta": 1.5,
-            "time_seconds": 5.5, "streams": 6, "seed": 7, "without": ["a", "b"], "no_cache": True,
+            "time_seconds": 5.5, "streams": 6, "batch": 8, "objective": "throughput", "seed": 7, "without": ["a", "b"], "no_cache": True,
             "cold_cache": True, "target": "device", "keep_bytes": True, "onnxruntime": "off",
         }  # fmt: skip
         refused = {"nonfinite_strict": True, "remeasure": True}
@@ -114,7 +114,7 @@ class EmbeddedTest(unittest.TestCase):
             " ".join(flags_of(values)),
             "--device cpu --shape x=1x3 --shape s=7 --shape-set x=2x3 s=7 --shape-set x=4x3 "
             "--precision fp32 --tolerance 0.0001 --rounds 1 "
-            "--expansions 2 --graphs 3 --stale-graphs 9 --cell-graphs 0 --candidates 4 --search paper-without-dp --piece-nodes 30 --region-nodes 90 --alpha 0.5 --beta 1.5 --budget 5.5s --streams 6 --seed 7 "
+            "--expansions 2 --graphs 3 --stale-graphs 9 --cell-graphs 0 --candidates 4 --search paper-without-dp --piece-nodes 30 --region-nodes 90 --alpha 0.5 --beta 1.5 --budget 5.5s --streams 6 --batch 8 --objective throughput --seed 7 "
             "--without a --without b --no-cache --cold-cache --target device --keep-bytes --ort off",
         )
         for name, value in refused.items():
