@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "bench/load_model.h"
+#include "bench/models/load_model.h"
 #include "device/open_device.h"
 #include "device/profile/profile.h"
 #include "graph/inputs/make_inputs.h"

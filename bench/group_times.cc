@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <map>
 
-#include "bench/load_model.h"
+#include "bench/models/load_model.h"
 #include "device/open_device.h"
 #include "device/profile/profile.h"
 #include "graph/inputs/make_inputs.h"
@@ -120,7 +120,8 @@ Status PrintTable(const std::string& model, const std::string& device_name,
   std::vector<Stream> streams = OneStream(graph, timed.groups);
   AG_LET(const Plan plan, CompletePlan(graph, std::move(timed.groups), std::move(streams),
                                        device->spec(), Policy()));
-  AG_LET(const std::unique_ptr<Executable> executable, device->Build({graph, plan, *loaded.weights}));
+  AG_LET(const std::unique_ptr<Executable> executable,
+         device->Build({graph, plan, *loaded.weights}));
   Samples inside(plan.groups.size());
   AG_LET(const std::vector<double> whole, TimeInside(graph, *executable, &inside));
   PrintRows(graph, plan, inside, times);

@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/command_line.h"
-#include "bench/load_model.h"
+#include "bench/models/load_model.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "search/cell_search.h"
