@@ -144,6 +144,21 @@ bool NeedsPacking(const GroupContext& context, const ConvolutionProblem& p, cons
   return !held.empty() && std::ranges::count(held, wanted) == 0;
 }
 
+// Sets `desc` to the same convolution on weights that the device holds, where there is a kernel
+// for them.
+void UseHeldWeights(const GroupContext& context, const ConvolutionProblem& p,
+                    const ConvolutionForm& form, const dnnl::post_ops& ops,
+                    convolution_forward::primitive_desc* desc) {
+  if (!NeedsPacking(context, p, desc->weights_desc())) return;
+  const Edge edge = context.node(0).inputs[1];
+  for (const Desc& weights : HeldForms(context, edge, p.weights_given)) {
+    auto held = Describe(p, form, weights, ops);
+    if (!IsAsGood(ImplOf(held), ImplOf(*desc))) continue;
+    *desc = std::move(held);
+    return;
+  }
+}
+
 Status CheckConvolution(const GroupContext& context) {
   const Node& node = context.node(0);
   if (!context.IsComputed(node.outputs[0].dtype) || node.outputs[0].shape.size() > 5) {
@@ -257,9 +272,7 @@ class Convolution : public CallKernel {
     AG_LET(const ConvolutionForm form, ConvolutionFormOf(p, name));
     auto [tail, desc] = LongestTail(context, p, form);
     *done = tail.done;
-    if (NeedsPacking(context, p, desc.weights_desc())) {
-      UseHeldWeights(context, p, form, tail.ops, &desc);
-    }
+    UseHeldWeights(context, p, form, tail.ops, &desc);
     const Node& node = context.node(0);
     call_.Input(DNNL_ARG_SRC, form.src, p.src_given, context.InputOf(node.inputs[0]));
     AG_TRY(BindParameter(context, 1, DNNL_ARG_WEIGHTS, desc.weights_desc(), p.weights_given));
@@ -289,20 +302,6 @@ class Convolution : public CallKernel {
       if (count == 0 || (!impl.empty() && (IsSlow(form.impl) || !IsSlow(impl)))) {
         return {std::move(tail), std::move(desc)};
       }
-    }
-  }
-
-  // Sets `desc` to the same convolution on weights that the device holds, where there is a kernel
-  // for them.
-  static void UseHeldWeights(const GroupContext& context, const ConvolutionProblem& p,
-                             const ConvolutionForm& form, const dnnl::post_ops& ops,
-                             convolution_forward::primitive_desc* desc) {
-    const Edge edge = context.node(0).inputs[1];
-    for (const Desc& weights : HeldForms(context, edge, p.weights_given)) {
-      auto held = Describe(p, form, weights, ops);
-      if (!IsAsGood(ImplOf(held), ImplOf(*desc))) continue;
-      *desc = std::move(held);
-      return;
     }
   }
 
@@ -357,9 +356,11 @@ class PiecedConvolution : public Kernel {
     const std::optional<Piece> piece = PieceOf(context);
     if (!piece) return Err(StatusCode::kUnimplemented, "conv: the group has no pieces");
     const ConvolutionProblem whole = ConvolutionProblemOf(context);
-    const ConvolutionProblem p = ConvolutionProblemOf(context, &*piece);
+    ConvolutionProblem p = ConvolutionProblemOf(context, &*piece);
+    p.weights_given = whole.weights_given.submemory_desc(p.weights, Dims(p.weights.size(), 0));
     AG_LET(const ConvolutionForm form, ConvolutionFormOf(p, std::string(kPiecesName)));
-    const auto desc = Describe(p, form, form.weights, {});
+    auto desc = Describe(p, form, form.weights, {});
+    UseHeldWeights(context, p, form, {}, &desc);  // Of the first piece; the others have its form.
     const dnnl::primitive convolution = convolution_forward(desc);
     const Node& node = context.node(0);
     const int port = context.InputOf(node.inputs[0]);
