@@ -6,6 +6,7 @@
 
 #include "device/cpu/block_ops.h"
 #include "device/cpu/kernel.h"
+#include "device/cpu/lanes.h"
 #include "device/cpu/parallel.h"
 
 namespace ag::cpu {
@@ -28,26 +29,30 @@ AG_CLONES void AddTo(const float* x, float* sum, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) sum[i] += x[i];
 }
-// Adds rows that lie so far apart. As many lanes as a block of channels has stay in registers, in
-// four sums, since an addition waits for the one before.
-AG_CLONES void AddRowsTo(const float* x, int64_t apart, int64_t rows, float* sum, int64_t n) {
-  using Block = float __attribute__((vector_size(64), aligned(4)));
-  int64_t lane = 0;
-  for (; lane + 16 <= n; lane += 16) {
-    const auto row = [&](int64_t i) -> const Block& {
-      return *reinterpret_cast<const Block*>(x + i * apart + lane);
-    };
-    Block sums[4] = {};
-    int64_t i = 0;
-    for (; i + 4 <= rows; i += 4) {
-      sums[0] += row(i);
-      sums[1] += row(i + 1);
-      sums[2] += row(i + 2);
-      sums[3] += row(i + 3);
-    }
-    for (; i < rows; ++i) sums[0] += row(i);
-    *reinterpret_cast<Block*>(sum + lane) += (sums[0] + sums[1]) + (sums[2] + sums[3]);
+// Adds `lanes` neighbours of rows that lie so far apart. They stay in registers, in four sums,
+// since an addition waits for the one before.
+template <int64_t lanes>
+AG_INLINE void AddBlocks(const float* x, int64_t apart, int64_t rows, float* sum) {
+  using Block = typename Lanes<lanes>::Loose;
+  const auto row = [&](int64_t i) -> const Block& {
+    return *reinterpret_cast<const Block*>(x + i * apart);
+  };
+  Block sums[4] = {};
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4) {
+    sums[0] += row(i);
+    sums[1] += row(i + 1);
+    sums[2] += row(i + 2);
+    sums[3] += row(i + 3);
   }
+  for (; i < rows; ++i) sums[0] += row(i);
+  *reinterpret_cast<Block*>(sum) += (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+// Adds rows of n numbers that lie so far apart.
+AG_CLONES void AddRowsTo(const float* x, int64_t apart, int64_t rows, float* sum, int64_t n) {
+  int64_t lane = 0;
+  for (; lane + 16 <= n; lane += 16) AddBlocks<16>(x + lane, apart, rows, sum + lane);
+  for (; lane + 8 <= n; lane += 8) AddBlocks<8>(x + lane, apart, rows, sum + lane);
   for (int64_t i = 0; i < rows && lane < n; ++i) {
     for (int64_t k = lane; k < n; ++k) sum[k] += x[i * apart + k];
   }
@@ -94,7 +99,7 @@ class Reduce : public Kernel {
           from += at * p_.kept[d].from;
           to += at * p_.kept[d].to;
         }
-        p_.vector ? Lanes(x + from, y + to) : One(x + from, y + to);
+        p_.vector ? Many(x + from, y + to) : One(x + from, y + to);
       }
     });
     return OkStatus();
@@ -150,7 +155,7 @@ class Reduce : public Kernel {
   }
 
   // Does the same for `lane.size` neighbouring results at once. Only float has dense lanes.
-  void Lanes(const T* x, T* y) const {
+  void Many(const T* x, T* y) const {
     if constexpr (std::is_same_v<T, float>) {
       constexpr int64_t kWidth = 256;
       constexpr int64_t kNarrow = 64;  // Lanes for which a call for each row costs too much.
