@@ -65,6 +65,16 @@ TEST(BlockedCopy, IsWhatOneDnnWrites) {
   }
 }
 
+TEST(BlockedCopy, BeginsWhereAPieceOfTheTensorDoes) {
+  const Desc whole({48, 5, 3, 3}, kFloats, Tag::abcd), wanted({16, 5, 3, 3}, kFloats, Tag::Abcd16a);
+  const Desc piece = whole.submemory_desc({16, 5, 3, 3}, {32, 0, 0, 0});
+  std::vector<float> values = Counted({48, 5, 3, 3});
+  std::vector<float> copied(wanted.get_size() / sizeof(float), -1);
+  ASSERT_TRUE(CopyToBlocks(wanted, piece, values.data(), copied.data()));
+  EXPECT_EQ(copied, Reordered(wanted, piece, values));
+  EXPECT_EQ(copied[0], values[32 * 45]);
+}
+
 // Forms of bf16 have two neighbours of a sum side by side.
 TEST(BlockedCopy, RoundsToBf16AsOneDnnDoes) {
   constexpr auto kBf16 = dnnl::memory::data_type::bf16;

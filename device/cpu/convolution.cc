@@ -10,6 +10,7 @@
 #include "device/cpu/parallel.h"
 #include "device/cpu/post_ops.h"
 #include "device/cpu/winograd.h"
+#include "plan/fusion/contraction_blocks.h"
 
 namespace ag::cpu {
 namespace {
@@ -45,12 +46,13 @@ struct Piece {
   int64_t images, channels;
 };
 
-bool IsDepthwise(const Node& node, const TensorType& w) {
-  return node.Int("group") > 1 && w.shape[0] == node.Int("group") && w.shape[1] == 1;
+// Returns true when each channel of the result is made of one channel of the image.
+bool IsByChannel(const Graph& graph, const Node& conv) {
+  return IsDepthwise(graph, conv) && conv.outputs[0].shape[1] == conv.Int("group");
 }
 
 // Returns the whole convolution, or what makes one piece of it. REQUIRES: of the channels of a
-// grouped convolution a piece has all, unless it is depthwise.
+// grouped convolution a piece has all, unless it IsByChannel.
 ConvolutionProblem ConvolutionProblemOf(const GroupContext& context, const Piece* piece = nullptr) {
   const Node& node = context.node(0);
   TensorType x = context.graph.type(node.inputs[0]);
@@ -58,7 +60,7 @@ ConvolutionProblem ConvolutionProblemOf(const GroupContext& context, const Piece
   TensorType y = node.outputs[0];
   int64_t group = node.Int("group");
   if (piece != nullptr) {
-    if (IsDepthwise(node, w)) x.shape[1] = group = piece->channels;
+    if (IsByChannel(context.graph, node)) x.shape[1] = group = piece->channels;
     x.shape[0] = y.shape[0] = piece->images;
     y.shape[1] = w.shape[0] = piece->channels;
   }
@@ -93,8 +95,6 @@ ConvolutionProblem ConvolutionProblemOf(const GroupContext& context, const Piece
   return p;
 }
 
-constexpr std::string_view kPiecesName = "pieces";
-
 // What a primitive works on, and how.
 struct ConvolutionForm {
   Algorithm algorithm = Algorithm::convolution_direct;
@@ -122,7 +122,7 @@ std::string ImplOf(const convolution_forward::primitive_desc& desc) {
 StatusOr<ConvolutionForm> ConvolutionFormOf(const ConvolutionProblem& p, const std::string& name) {
   ConvolutionForm form{.src = p.src_given, .dst = p.dst_given};
   if (name == "winograd") form.algorithm = Algorithm::convolution_winograd;
-  if (name != "direct" && name != kPiecesName) {
+  if (name != "direct") {
     form.src = AnyDesc(p.src, p.dtype);
     form.dst = AnyDesc(p.dst, p.dtype);
   }
@@ -175,6 +175,7 @@ Status CheckConvolution(const GroupContext& context) {
   return context.InputPort(0, 0).status();
 }
 
+constexpr std::string_view kPiecesName = "pieces";
 // Bytes of a piece for each core, which stay in its cache until the function has passed over them.
 constexpr int64_t kPieceBytes = 1 << 19;
 // Of smaller results the second pass takes longer than it saves.
@@ -210,9 +211,8 @@ std::optional<Piece> PieceOf(const GroupContext& context) {
   if (channels % block != 0 && function == OpKind::kSigmoid) return std::nullopt;
   const int64_t bytes = LayoutBytes(y, out) / images, bytes_max = kPieceBytes * context.cores;
   if (bytes <= bytes_max) return Piece{DivisorBelow(images, 1, bytes_max / bytes), channels};
-  const bool is_depthwise = IsDepthwise(node, context.graph.type(node.inputs[1]));
-  const bool is_cut = channels % block == 0 && out != Layout::kChannelsLast &&
-                      (is_depthwise ? in == out : node.Int("group") == 1);
+  const bool has_place = IsByChannel(context.graph, node) ? in == out : node.Int("group") == 1;
+  const bool is_cut = has_place && channels % block == 0 && out != Layout::kChannelsLast;
   if (!is_cut) return Piece{1, channels};
   return Piece{1, DivisorBelow(channels, block, channels * bytes_max / bytes)};
 }
@@ -358,14 +358,14 @@ class PiecedConvolution : public Kernel {
     const ConvolutionProblem whole = ConvolutionProblemOf(context);
     ConvolutionProblem p = ConvolutionProblemOf(context, &*piece);
     p.weights_given = whole.weights_given.submemory_desc(p.weights, Dims(p.weights.size(), 0));
-    AG_LET(const ConvolutionForm form, ConvolutionFormOf(p, std::string(kPiecesName)));
+    AG_LET(const ConvolutionForm form, ConvolutionFormOf(p, "direct"));
     auto desc = Describe(p, form, form.weights, {});
     UseHeldWeights(context, p, form, {}, &desc);  // Of the first piece; the others have its form.
     const dnnl::primitive convolution = convolution_forward(desc);
     const Node& node = context.node(0);
     const int port = context.InputOf(node.inputs[0]);
     const size_t src_bytes = form.src.get_size();
-    const bool is_depthwise = whole.src[1] != p.src[1];
+    const bool is_by_channel = whole.src[1] != p.src[1];
     const int64_t pieces = whole.dst[1] / piece->channels;
     piece_bytes_ = form.dst.get_size();
     for (int64_t i = 0; i < whole.dst[0] / piece->images * pieces; ++i) {
@@ -374,7 +374,7 @@ class PiecedConvolution : public Kernel {
       first[0] = channel;
       Call& call = calls_.emplace_back();
       call.Input(DNNL_ARG_SRC, form.src, p.src_given, port,
-                 src_bytes * (is_depthwise ? i : i / pieces));
+                 src_bytes * (is_by_channel ? i : i / pieces));
       AG_TRY(call.Constant(context, node.inputs[1], DNNL_ARG_WEIGHTS, desc.weights_desc(),
                            whole.weights_given.submemory_desc(p.weights, first)));
       AG_TRY(call.Constant(context, node.inputs[2], DNNL_ARG_BIAS, PlainDesc(p.bias),
