@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "plan/segments.h"
 
@@ -42,8 +43,9 @@ class SegmentsExecutable : public Executable {
     double total = 0;
     if (request.trace != nullptr) request.trace->clear();
     for (int i = 0; i < request.runs; ++i) {
+      Caches caches = request.caches;  // Of the first segment's first run.
       AG_TRY(EachRun([&](SegmentRuns& segment, int64_t run) {
-        return TimeOne(request, run, &segment, &total);
+        return TimeOne(request, std::exchange(caches, Caches::kAsLeft), run, &segment, &total);
       }));
     }
     return total / request.runs;
@@ -94,13 +96,14 @@ class SegmentsExecutable : public Executable {
   }
 
   // Adds the time of one run to `total_ns`, which is when it begins in the trace.
-  Status TimeOne(const TimeRequest& request, int64_t run, SegmentRuns* segment, double* total_ns) {
+  Status TimeOne(const TimeRequest& request, Caches caches, int64_t run, SegmentRuns* segment,
+                 double* total_ns) {
     Cut(request.inputs, request.outputs, run, segment);
     std::vector<TraceEvent> trace;
     AG_LET(const double ns,
            segment->executable->Time({.inputs = segment->inputs,
                                       .outputs = segment->outputs,
-                                      .caches = *total_ns == 0 ? request.caches : Caches::kAsLeft,
+                                      .caches = caches,
                                       .trace = request.trace == nullptr ? nullptr : &trace}));
     const Nanos begin(static_cast<int64_t>(*total_ns));
     for (TraceEvent& event : trace) {

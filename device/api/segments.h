@@ -9,8 +9,9 @@ namespace ag {
 // runs when the samples of its part are there, in the order of the samples. All segments share the
 // memory of one arena where the device can; each has one set of kernels for all its runs. A tensor
 // between segments has a buffer of its own. A run's time is the sum of its runs'. A trace has each
-// group once for each run, the groups numbered through all segments. From evicted caches the first
-// run begins so. Calls device.Build for each segment. REQUIRES: ValidatePlan accepted the plan.
+// group once for each run, the groups numbered through all segments. From evicted caches each
+// run of the whole begins so. Calls device.Build for each segment. REQUIRES: ValidatePlan accepted
+// the plan.
 StatusOr<std::unique_ptr<Executable>> BuildSegments(Device& device, const BuildRequest& request);
 
 }  // namespace ag
