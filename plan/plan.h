@@ -108,8 +108,10 @@ struct Segment {
 // Returns the plans that have groups: of the segments in their order, or `plan` itself.
 std::vector<const Plan*> PlansIn(const Plan& plan);
 
-// Sizes of a plan over all its segments: groups, the most streams and the largest arena of one.
+// Sizes of a plan over all its segments: groups, the most streams and the largest arena of one; how
+// often the first one runs, 1 for a plan without.
 struct PlanSizes {
+  int instances = 1;
   int groups = 0;
   int streams = 0;
   int64_t arena_bytes = 0;

@@ -122,12 +122,14 @@ StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSettin
   return CandidateOf(graph, setting, std::move(made));
 }
 
-StatusOr<PlanCandidate> MakeInstancesPlan(const Graph& graph, const SearchSetting& setting,
+StatusOr<PlanCandidate> MakeInstancesPlan(const PlanCandidate& whole, const SearchSetting& setting,
                                           int32_t instances) {
-  AG_LET(const Graph part, PartOfBatch(graph, instances));
+  AG_LET(const Graph part, PartOfBatch(whole.graph, instances));
   AG_LET(PlanCandidate made, MakeOneStreamPlan(part, setting));
-  made.graph = graph;
-  made.plan = InstancesOf(std::move(made.plan), graph, instances);
+  made.graph = whole.graph;
+  made.step = whole.step;
+  made.origin = whole.origin;
+  made.plan = InstancesOf(std::move(made.plan), whole.graph, instances);
   for (double* const ns :
        {&made.mixed_ns, &made.sum_ns, &made.critical_path_ns, &made.makespan_ns}) {
     *ns *= instances;
@@ -135,15 +137,16 @@ StatusOr<PlanCandidate> MakeInstancesPlan(const Graph& graph, const SearchSettin
   return made;
 }
 
-std::vector<PlanCandidate> MakeSegmentsPlans(const Graph& graph, const SearchSetting& setting,
+std::vector<PlanCandidate> MakeSegmentsPlans(const SearchSetting& setting,
                                              std::span<const PlanAtSize> plans) {
+  const PlanCandidate& whole = plans[0].candidate;
+  const Graph& graph = whole.graph;
   std::vector<PartPlan> at_sizes;
   for (const auto& [candidate, whole_ns] : plans) {
     const Plan& plan = *PlansIn(candidate.plan)[0];
     const std::vector<Graph> graphs = GraphsIn(graph, candidate.plan);
-    const bool is_whole = candidate.plan.segments.empty();
     if (graphs.size() != 1 || plan.streams.size() != 1) continue;
-    at_sizes.push_back({is_whole ? 1 : candidate.plan.segments[0].instances, plan, {}});
+    at_sizes.push_back({SizesOf(candidate.plan).instances, plan, {}});
     for (const Group& group : plan.groups) {
       const bool is_view = group.pattern == kViewPattern;
       const auto time = [&] {
@@ -168,7 +171,7 @@ std::vector<PlanCandidate> MakeSegmentsPlans(const Graph& graph, const SearchSet
     StatusOr<Plan> plan =
         MakeSegmentsPlan(graph, setting.request.spec, std::move(found.segments), make);
     if (!plan.ok()) continue;
-    made.push_back({{graph, *std::move(plan)}, sum});
+    made.push_back({{graph, *std::move(plan)}, sum, whole.step, whole.origin});
   }
   return made;
 }

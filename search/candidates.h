@@ -31,10 +31,10 @@ struct OneStreamOptions {
 StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSetting& setting,
                                           const OneStreamOptions& options = {});
 
-// Returns a plan on one stream that runs `instances` times, each on an equal part of the batch,
-// from group times at the part's size. The errors of PartOfBatch (graph/batch/part_of_batch.h) and
-// of MakeOneStreamPlan.
-StatusOr<PlanCandidate> MakeInstancesPlan(const Graph& graph, const SearchSetting& setting,
+// Returns a plan of the graph of `whole`, from the same step, on one stream that runs `instances`
+// times, each on an equal part of the batch, from group times at the part's size. The errors of
+// PartOfBatch (graph/batch/part_of_batch.h) and of MakeOneStreamPlan.
+StatusOr<PlanCandidate> MakeInstancesPlan(const PlanCandidate& whole, const SearchSetting& setting,
                                           int32_t instances);
 
 // A plan of the whole batch or of MakeInstancesPlan.
@@ -44,8 +44,9 @@ struct PlanAtSize {
 };
 
 // Returns plans in segments (plan/schedule/segmenting.h), the most promising first, by the times of
-// the groups of `plans`, scaled to what these take. One that cannot be made is left out.
-std::vector<PlanCandidate> MakeSegmentsPlans(const Graph& graph, const SearchSetting& setting,
+// the groups of `plans`, scaled to what these take, of the graph and from the step of the first of
+// them. One that cannot be made is left out. REQUIRES: `plans` has one.
+std::vector<PlanCandidate> MakeSegmentsPlans(const SearchSetting& setting,
                                              std::span<const PlanAtSize> plans);
 
 // Returns the plan of a session that measures nothing: by estimates, with the device's own guess of

@@ -368,7 +368,7 @@ void PlanSearch::TryInstances() {
     ++run_.counts.instance_sizes;
     times_.BeginStage(groups_max);
     const auto instances = static_cast<int32_t>(samples->batch / size);
-    auto plan = MakeInstancesPlan(request_.input, setting_, instances);
+    auto plan = MakeInstancesPlan(input_, setting_, instances);
     if (plan.ok()) plans.push_back(*std::move(plan));
   }
   times_.BeginStage(groups_max);
@@ -383,13 +383,7 @@ void PlanSearch::MeasureSegments(std::vector<PlanAtSize> sizes,
   for (const auto& [candidate, timing] : parts) {
     sizes.push_back({candidate, timing.latency.median_ns});
   }
-  const PlanCandidate& whole = sizes[0].candidate;
-  std::vector<PlanCandidate> plans = MakeSegmentsPlans(whole.graph, setting_, sizes);
-  for (PlanCandidate& plan : plans) {
-    plan.step = whole.step;
-    plan.origin = whole.origin;
-  }
-  MeasureInstances(std::move(plans));
+  MeasureInstances(MakeSegmentsPlans(setting_, sizes));
 }
 
 // Makes the fastest rewritten graph's plan on parts of the batch, where the input's own gained by
@@ -412,11 +406,8 @@ void PlanSearch::TryInstancesOfBest() {
   std::vector<PlanCandidate> plans;
   for (const int32_t instances : counts) {
     if (instances == 1) continue;
-    auto plan = MakeInstancesPlan(whole->graph, setting_, instances);
-    if (!plan.ok()) continue;
-    plan->step = whole->step;
-    plan->origin = whole->origin;
-    plans.push_back(*std::move(plan));
+    auto plan = MakeInstancesPlan(*whole, setting_, instances);
+    if (plan.ok()) plans.push_back(*std::move(plan));
   }
   const std::vector<MeasuredPlan> parts = MeasureInstances(std::move(plans));
   if (counts.size() > 1) MeasureSegments({{*whole, whole_ns}}, parts);

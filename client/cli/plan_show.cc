@@ -120,16 +120,17 @@ StatusOr<int> ShowModel(Context& context, const ModelFlags& flags) {
   const Plan& plan = session->plan();
   const std::string text = FormatPlan(session->graph(), plan);
   if (context.flags().json) {
+    const PlanSizes sizes = SizesOf(plan);
     context.Print(Json{
         {"carried", session->uses_carried_plan()},
         {"environment", plan.environment},
         {"precision", plan.policy.precision},
         {"cold_cache", plan.policy.cold_cache},
-        {"groups", SizesOf(plan).groups},
-        {"streams", SizesOf(plan).streams},
-        {"instances", plan.segments.empty() ? 1 : plan.segments[0].instances},
+        {"groups", sizes.groups},
+        {"streams", sizes.streams},
+        {"instances", sizes.instances},
         {"segments", SegmentsJson(plan)},
-        {"arena_bytes", SizesOf(plan).arena_bytes},
+        {"arena_bytes", sizes.arena_bytes},
         {"kernels", KernelsJson(*times)},
         {"text",
          text}}.dump(2));

@@ -522,9 +522,10 @@ std::string WarningOfEstimates(const Plan& plan) {
 }
 
 void TakePlan(const Plan& plan, v1::Result* result) {
-  result->set_groups(SizesOf(plan).groups);
-  result->set_streams(SizesOf(plan).streams);
-  result->set_instances(plan.segments.empty() ? 1 : plan.segments[0].instances);
+  const PlanSizes sizes = SizesOf(plan);
+  result->set_groups(sizes.groups);
+  result->set_streams(sizes.streams);
+  result->set_instances(sizes.instances);
   for (const Segment& segment : plan.segments) {
     v1::PlanSegment* shown = result->add_segments();
     shown->set_operators(static_cast<int>(segment.nodes.size()));
