@@ -5,6 +5,7 @@
 
 #include "graph/batch/part_of_batch.h"
 #include "graph/batch/samples.h"
+#include "graph/operators_of.h"
 #include "plan/spec/invalid.h"
 
 namespace ag {

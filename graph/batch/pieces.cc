@@ -1,4 +1,5 @@
 #include "graph/batch/pieces.h"
+#include "graph/operators_of.h"
 
 #include <algorithm>
 #include <map>
@@ -90,14 +91,6 @@ class PieceMaker {
 };
 
 }  // namespace
-
-std::vector<NodeId> OperatorsOf(const Graph& graph) {
-  std::vector<NodeId> nodes;
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    if (graph.node(id).op != OpKind::kInput && !graph.is_constant(id)) nodes.push_back(id);
-  }
-  return nodes;
-}
 
 GraphPiece PieceOf(const Graph& graph, std::span<const NodeId> nodes) {
   if (!std::ranges::equal(nodes, OperatorsOf(graph))) return PieceMaker(graph, nodes).Run();

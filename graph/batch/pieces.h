@@ -20,7 +20,4 @@ struct GraphPiece {
 // operators is the graph itself. REQUIRES: no path between two of them leaves the piece.
 GraphPiece PieceOf(const Graph& graph, std::span<const NodeId> nodes);
 
-// Returns the operators that run: all nodes that are no inputs and not constant.
-std::vector<NodeId> OperatorsOf(const Graph& graph);
-
 }  // namespace ag

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "graph/operators_of.h"
 #include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
 

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/random.h"
+#include "graph/operators_of.h"
 #include "plan/format/plan_codec.h"
 #include "plan/format/plan_format.h"
 #include "plan/format/plan_validate.h"

@@ -6,6 +6,7 @@
 #include <span>
 #include <tuple>
 
+#include "graph/operators_of.h"
 #include "plan/fusion/cover.h"
 #include "plan/fusion/group_key.h"
 #include "plan/fusion/layout_runs.h"
@@ -14,15 +15,6 @@
 
 namespace ag {
 namespace {
-
-std::vector<NodeId> OperatorsOf(const Graph& graph) {
-  std::vector<NodeId> operators;
-  operators.reserve(graph.nodes().size());
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    if (graph.node(id).op != OpKind::kInput && !graph.is_constant(id)) operators.push_back(id);
-  }
-  return operators;
-}
 
 Status CheckSupported(const Graph& graph, std::span<const NodeId> operators, const DeviceSpec& spec,
                       const HomePatterns& home) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "graph/batch/samples.h"
+#include "graph/operators_of.h"
 #include "plan/format/plan_validate.h"
 #include "plan/schedule/placement.h"
 #include "plan/segments.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/operators_of.h"
 #include "graph/text_form.h"
 #include "plan/format/plan_validate.h"
 #include "plan/schedule/planner.h"
