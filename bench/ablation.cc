@@ -98,7 +98,10 @@ class Ablation {
                             ? fmt::format("{}", size)
                             : fmt::format("{} to node {}", size, segment.nodes.back()));
       }
-      const std::string name = parts.empty() ? "whole" : "in parts of " + Join(parts, ", ");
+      const std::string beside =
+          plan.beside > 1 ? fmt::format(", {} beside each other", plan.beside) : "";
+      const std::string name =
+          parts.empty() ? "whole" : "in parts of " + Join(parts, ", ") + beside;
       AG_TRY(Add(name, subject, std::move(plan)));
     }
     return OkStatus();

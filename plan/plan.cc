@@ -14,6 +14,7 @@ std::vector<const Plan*> PlansIn(const Plan& plan) {
 PlanSizes SizesOf(const Plan& plan) {
   PlanSizes sizes;
   if (!plan.segments.empty()) sizes.instances = plan.segments[0].instances;
+  sizes.beside = plan.beside;
   for (const Plan* const own : PlansIn(plan)) {
     sizes.groups += static_cast<int>(own->groups.size());
     sizes.streams = std::max(sizes.streams, static_cast<int>(own->streams.size()));

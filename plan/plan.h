@@ -91,6 +91,9 @@ struct Plan {
   int64_t arena_bytes = 0;
   // Not empty: a plan in segments, without groups, streams and places of its own.
   std::vector<Segment> segments;
+  // Of a plan in segments: so many runs of the last segment, each behind the runs that lead to it,
+  // go on beside each other, on an even share of the cores each. At most the runs that it has.
+  int32_t beside = 1;
 };
 
 // Operators that run together on parts of the batch (docs/plan.md, "Segments"). Each operator of
@@ -109,9 +112,10 @@ struct Segment {
 std::vector<const Plan*> PlansIn(const Plan& plan);
 
 // Sizes of a plan over all its segments: groups, the most streams and the largest arena of one; how
-// often the first one runs, 1 for a plan without.
+// often the first one runs, 1 for a plan without; how many runs go on beside each other.
 struct PlanSizes {
   int instances = 1;
+  int beside = 1;
   int groups = 0;
   int streams = 0;
   int64_t arena_bytes = 0;

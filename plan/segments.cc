@@ -100,10 +100,12 @@ std::vector<Graph> GraphsIn(const Graph& graph, const Plan& plan) {
   return graphs;
 }
 
-Plan InstancesOf(Plan instance, const Graph& whole, int32_t instances) {
+Plan InstancesOf(Plan instance, const Graph& whole, int32_t instances, int32_t beside) {
   std::vector<Segment> segments;
   segments.push_back({OperatorsOf(whole), instances, std::move(instance)});
-  return PlanOfSegments(std::move(segments), whole);
+  Plan plan = PlanOfSegments(std::move(segments), whole);
+  plan.beside = beside;
+  return plan;
 }
 
 Plan PlanOfSegments(std::vector<Segment> segments, const Graph& whole) {

@@ -18,8 +18,8 @@ StatusOr<std::vector<GraphPiece>> PiecesOf(const Graph& graph, const Plan& plan)
 std::vector<Graph> GraphsIn(const Graph& graph, const Plan& plan);
 
 // Returns the plan that runs `instance`, a plan of `whole` on one of `instances` equal parts of the
-// batch, for each part: one segment.
-Plan InstancesOf(Plan instance, const Graph& whole, int32_t instances);
+// batch, for each part: one segment, `beside` runs beside each other.
+Plan InstancesOf(Plan instance, const Graph& whole, int32_t instances, int32_t beside = 1);
 
 // Returns the plan of `whole` in these segments. Moves policy and environment of their plans to it.
 Plan PlanOfSegments(std::vector<Segment> segments, const Graph& whole);

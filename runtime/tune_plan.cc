@@ -52,10 +52,12 @@ class HopefulTimes : public GroupTimes {
 
 class Tuning {
  public:
-  Tuning(const Graph& graph, Device& device, const TuningOptions& options)
+  // `cores`: of each group; 0: all, or as streams want.
+  Tuning(const Graph& graph, Device& device, const TuningOptions& options, int cores = 0)
       : graph_(graph),
         device_(device),
         options_(options),
+        cores_(cores),
         times_(device.spec(), MeasureOn(device, {.group_time = kGroupTime}, RealClock()),
                {.at_once = true}) {}
 
@@ -75,6 +77,8 @@ class Tuning {
     return Try(graph_, times, streams);
   }
   StatusOr<TimedPlan> Try(const Graph& graph, GroupTimes& times, int streams) const;
+  // Of the first plan.
+  int Streams() const { return cores_ > 0 ? 1 : std::max(1, options_.streams); }
   Status ChooseLayout(TimedPlan* one);
   StatusOr<std::vector<TimedPlan>> PromisingTrials(double one_stream_ns);
   StatusOr<Plan> Refined(Plan plan);
@@ -82,6 +86,7 @@ class Tuning {
   const Graph& graph_;
   Device& device_;
   const TuningOptions& options_;
+  const int cores_;
   std::optional<Layout> layout_ = options_.layout;  // Of all plans from here on.
   LearnedTimes times_;
   const TimingData weights_{};
@@ -91,6 +96,7 @@ class Tuning {
 StatusOr<TimedPlan> Tuning::Try(const Graph& graph, GroupTimes& times, int streams) const {
   const GroupingOptions grouping{.grouped = options_.grouped,
                                  .pieces = options_.pieces,
+                                 .cores = cores_,
                                  .layout = layout_,
                                  .mixed_layouts = true};
   return MakeTimedPlan({graph, device_.spec(), Policy(), grouping, streams}, times);
@@ -107,7 +113,7 @@ Status Tuning::ChooseLayout(TimedPlan* one) {
   if (layout_) return OkStatus();
   auto trials = CloseLayoutPlans(graph_, device_.spec(), *one, [&](Layout layout) {
     layout_ = layout;
-    return Try(times_, std::max(1, options_.streams));
+    return Try(times_, Streams());
   });
   layout_ = std::nullopt;
   std::vector<Plan> plans = {one->plan};
@@ -186,8 +192,8 @@ StatusOr<size_t> Tuning::Fastest(const std::vector<Plan>& plans) {
 
 StatusOr<Plan> Tuning::Run() {
   RooflineTimes estimates(device_.spec());
-  AG_LET(TimedPlan guessed, Try(estimates, std::max(1, options_.streams)));
-  AG_LET(one_, Try(times_, std::max(1, options_.streams)));
+  AG_LET(TimedPlan guessed, Try(estimates, Streams()));
+  AG_LET(one_, Try(times_, Streams()));
   if (options_.grouped) AG_TRY(ChooseLayout(&one_));
   AG_LET(Plan refined, Refined(one_.plan));
   for (size_t g = 0; g < refined.groups.size(); ++g) {
@@ -198,7 +204,7 @@ StatusOr<Plan> Tuning::Run() {
   one_.plan = refined;
   std::vector<Plan> plans;
   plans.push_back(std::move(refined));
-  if (options_.streams == 0 && options_.grouped) {
+  if (options_.streams == 0 && options_.grouped && cores_ == 0) {
     AG_LET(std::vector<TimedPlan> trials, PromisingTrials(one_.makespan_ns));
     for (TimedPlan& trial : trials) {
       AG_LET(Plan plan, Refined(std::move(trial.plan)));
@@ -220,9 +226,9 @@ class BatchTuning {
   StatusOr<std::vector<Plan>> Plans() {
     std::vector<Plan> plans(1);
     AG_LET(plans[0], whole_.Run());
-    if (options_.grouped && options_.instances && MayGainInInstances(plans[0], device_.spec())) {
+    if (options_.grouped && options_.instances) {
       AG_TRY(AddParts(&plans));
-      if (plans.size() > 1) AG_TRY(AddSegments(&plans));
+      AG_TRY(AddSegments(&plans));
     }
     return plans;
   }
@@ -239,46 +245,48 @@ class BatchTuning {
 
  private:
   struct PartTuning {
-    PartTuning(Graph made, int32_t count, Device& device, const TuningOptions& options)
-        : part(std::move(made)), instances(count), tuning(part, device, options) {}
+    PartTuning(Graph made, BatchParts of, Device& device, const TuningOptions& options)
+        : part(std::move(made)),
+          parts(of),
+          tuning(part, device, options, CoresBeside(device.spec(), of.beside)) {}
     const Graph part;
-    const int32_t instances;
+    const BatchParts parts;
     Tuning tuning;
   };
 
-  // Adds a tuned plan in instances for each number of samples that divides the batch; none where
-  // samples depend on each other.
+  // Adds a tuned plan for each way to run the batch in parts; none where samples depend on each
+  // other.
   Status AddParts(std::vector<Plan>* plans) {
     const StatusOr<Samples> samples = FindSamples(graph_);
     if (!samples.ok()) return OkStatus();
-    for (const int64_t size : kInstanceSizes) {
-      if (size >= samples->batch || samples->batch % size != 0) continue;
-      const auto instances = static_cast<int32_t>(samples->batch / size);
-      StatusOr<Graph> part = PartOfBatch(graph_, instances);
+    for (const BatchParts& parts : PartsToTry(plans->front(), device_.spec(), samples->batch)) {
+      StatusOr<Graph> part = PartOfBatch(graph_, parts.instances);
       if (!part.ok()) break;
-      parts_.push_back(
-          std::make_unique<PartTuning>(*std::move(part), instances, device_, options_));
+      parts_.push_back(std::make_unique<PartTuning>(*std::move(part), parts, device_, options_));
       AG_LET(Plan plan, parts_.back()->tuning.Run());
-      plans->push_back(InstancesOf(std::move(plan), graph_, instances));
+      plans->push_back(InstancesOf(std::move(plan), graph_, parts.instances, parts.beside));
     }
     return OkStatus();
   }
 
-  // Adds plans in segments by the groups' times at all sizes, scaled to those of `plans`, which are
-  // of the whole and of parts_. One that cannot be made, or that the device cannot run, is left
-  // out.
+  // Adds plans in segments by the groups' times at all sizes of parts that run one after the other,
+  // scaled to those of `plans`, which are of the whole and of parts_. One that cannot be made, or
+  // that the device cannot run, is left out.
   Status AddSegments(std::vector<Plan>* plans) {
+    if (std::ranges::none_of(parts_, [](const auto& part) { return part->parts.beside == 1; })) {
+      return OkStatus();
+    }
     AG_LET(const std::vector<PlanTiming> timings, whole_.TimeWhole(*plans));
     std::vector<PartPlan> at_sizes;
     for (size_t i = 0; i < plans->size(); ++i) {
-      if (!timings[i].status.ok()) continue;
+      if (!timings[i].status.ok() || (*plans)[i].beside > 1) continue;
       at_sizes.push_back(i == 0 ? whole_.OneStream(1)
-                                : parts_[i - 1]->tuning.OneStream(parts_[i - 1]->instances));
+                                : parts_[i - 1]->tuning.OneStream(parts_[i - 1]->parts.instances));
       ScaleTo(timings[i].latency.median_ns, &at_sizes.back());
     }
     const auto make = [&](const Graph& piece, int32_t instances) -> StatusOr<Plan> {
       for (const auto& part : parts_) {
-        if (part->instances == instances) return part->tuning.MakePiece(piece);
+        if (part->parts == BatchParts{instances, 1}) return part->tuning.MakePiece(piece);
       }
       return whole_.MakePiece(piece);
     };

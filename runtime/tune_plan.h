@@ -30,11 +30,11 @@ struct TuningOptions {
 // layout (it stays unless one is FASTER), and compares kernels that are close inside the plan. With
 // options.streams == 0 and grouping, also refines up to two plans on several streams that promise a
 // gain by simulation and times them beside the plan of one stream, which stays unless another is
-// FASTER. So is the plan by estimates, that of a session that measures nothing. Where
-// MayGainInInstances and the samples of the batch do not depend on each other
-// (graph/batch/samples.h), the same for instances of kInstanceSizes samples, and plans in segments
-// by the times of all sizes (plan/schedule/segmenting.h), timed beside the plan of the whole batch,
-// which stays unless one is FASTER. The plan's environment is the device's.
+// FASTER. So is the plan by estimates, that of a session that measures nothing. Where the
+// samples of the batch do not depend on each other (graph/batch/samples.h), the same for each of
+// PartsToTry (plan/schedule/planner.h), and plans in segments by the times of all sizes
+// (plan/schedule/segmenting.h), timed beside the plan of the whole batch, which stays unless one is
+// FASTER. The plan's environment is the device's.
 // Looks in no folder. kUnimplemented: the device cannot run an operator. REQUIRES: nothing else
 // measures on the host meanwhile (MeasureAlone).
 StatusOr<Plan> TunePlan(const Graph& graph, Device& device, const TuningOptions& options);

@@ -114,8 +114,8 @@ class StreamsTrials {
 
 StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSetting& setting,
                                           const OneStreamOptions& options) {
-  const PlanRequest request =
-      setting.For(graph, {.grouped = options.grouped, .mixed_layouts = true});
+  const PlanRequest request = setting.For(
+      graph, {.grouped = options.grouped, .cores = options.cores, .mixed_layouts = true});
   AG_LET(TimedPlan made, options.grouped ? MakeMeasuredPlan(request, setting.times)
                                          : MakeTimedPlan(request, setting.times));
   if (!options.allow_failed) AG_TRY(made.failure);
@@ -123,16 +123,17 @@ StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSettin
 }
 
 StatusOr<PlanCandidate> MakeInstancesPlan(const PlanCandidate& whole, const SearchSetting& setting,
-                                          int32_t instances) {
-  AG_LET(const Graph part, PartOfBatch(whole.graph, instances));
-  AG_LET(PlanCandidate made, MakeOneStreamPlan(part, setting));
+                                          const BatchParts& parts) {
+  AG_LET(const Graph part, PartOfBatch(whole.graph, parts.instances));
+  const int cores = CoresBeside(setting.request.spec, parts.beside);
+  AG_LET(PlanCandidate made, MakeOneStreamPlan(part, setting, {.cores = cores}));
   made.graph = whole.graph;
   made.step = whole.step;
   made.origin = whole.origin;
-  made.plan = InstancesOf(std::move(made.plan), whole.graph, instances);
+  made.plan = InstancesOf(std::move(made.plan), whole.graph, parts.instances, parts.beside);
   for (double* const ns :
        {&made.mixed_ns, &made.sum_ns, &made.critical_path_ns, &made.makespan_ns}) {
-    *ns *= instances;
+    *ns *= static_cast<double>(parts.instances) / parts.beside;
   }
   return made;
 }
@@ -145,7 +146,8 @@ std::vector<PlanCandidate> MakeSegmentsPlans(const SearchSetting& setting,
   for (const auto& [candidate, whole_ns] : plans) {
     const Plan& plan = *PlansIn(candidate.plan)[0];
     const std::vector<Graph> graphs = GraphsIn(graph, candidate.plan);
-    if (graphs.size() != 1 || plan.streams.size() != 1) continue;
+    const bool is_beside = candidate.plan.beside > 1;
+    if (graphs.size() != 1 || plan.streams.size() != 1 || is_beside) continue;
     at_sizes.push_back({SizesOf(candidate.plan).instances, plan, {}});
     for (const Group& group : plan.groups) {
       const bool is_view = group.pattern == kViewPattern;

@@ -21,6 +21,7 @@ struct PlanCandidate : Candidate, PlanEstimates {
 struct OneStreamOptions {
   // False: every operator is its own group (`unfused`), and nothing is measured.
   bool grouped = true;
+  int cores = 0;  // Of each group; 0: all.
   // Whether to make a plan that needs a group whose measurement failed. Only for the input, which
   // is then judged by a measurement of the whole plan.
   bool allow_failed = false;
@@ -31,11 +32,11 @@ struct OneStreamOptions {
 StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSetting& setting,
                                           const OneStreamOptions& options = {});
 
-// Returns a plan of the graph of `whole`, from the same step, on one stream that runs `instances`
-// times, each on an equal part of the batch, from group times at the part's size. The errors of
-// PartOfBatch (graph/batch/part_of_batch.h) and of MakeOneStreamPlan.
+// Returns a plan of the graph of `whole`, from the same step, on one stream for each of these
+// parts of the batch, from group times at the part's size. The errors of PartOfBatch
+// (graph/batch/part_of_batch.h) and of MakeOneStreamPlan.
 StatusOr<PlanCandidate> MakeInstancesPlan(const PlanCandidate& whole, const SearchSetting& setting,
-                                          int32_t instances);
+                                          const BatchParts& parts);
 
 // A plan of the whole batch or of MakeInstancesPlan.
 struct PlanAtSize {

@@ -138,9 +138,10 @@ class PlanSearch {
   double best_speedup_ = 1;
   int input_groups_ = 0, input_alternatives_ = 0;
   int cell_groups_ = 0;
-  // Of the segments of the fastest plan of the input's own graph; empty: it runs as a whole.
-  std::vector<int32_t> instances_;
-  double instances_speedup_ = 1;  // Its speedup.
+  // The parts of each segment of the fastest plan of the input's own graph; empty: it runs as a
+  // whole.
+  std::vector<BatchParts> parts_;
+  double parts_speedup_ = 1;  // Its speedup.
   std::vector<RegionUse> region_uses_;
   Nanos end_by_ = Nanos::max();  // As the Measurer was told.
   Nanos plan_takes_{0};          // Time to build and time one plan, in the last call.
@@ -351,7 +352,6 @@ void PlanSearch::TryInstances() {
   const SearchLimits& limits = request_.options.limits;
   const bool is_ours = request_.options.method == SearchMethod::kOurs;
   if (!is_ours || limits.instance_sizes_max <= 0 || run_.Over()) return;
-  if (!MayGainInInstances(input_.plan, request_.spec)) return;
   const StatusOr<Samples> samples = FindSamples(request_.input);
   if (!samples.ok() || samples->batch < 2) return;
   const bool is_timed = run_.search_end() != Nanos::max();
@@ -361,16 +361,15 @@ void PlanSearch::TryInstances() {
   // All sizes together leave half of the groups for the rounds.
   const int groups_max = std::max(1, limits.groups_max / (2 * kInstanceSizesMax));
   std::vector<PlanCandidate> plans;
-  for (const int64_t size : kInstanceSizes) {
-    if (size >= samples->batch || samples->batch % size != 0) continue;
+  for (const BatchParts& parts : PartsToTry(input_.plan, request_.spec, samples->batch)) {
     const bool is_over = run_.Over() || run_.Now() >= end;
     if (is_over || run_.counts.instance_sizes >= limits.instance_sizes_max) break;
     ++run_.counts.instance_sizes;
     times_.BeginStage(groups_max);
-    const auto instances = static_cast<int32_t>(samples->batch / size);
-    auto plan = MakeInstancesPlan(input_, setting_, instances);
+    auto plan = MakeInstancesPlan(input_, setting_, parts);
     if (plan.ok()) plans.push_back(*std::move(plan));
   }
+  if (plans.empty()) return times_.BeginStage();
   times_.BeginStage(groups_max);
   MeasureSegments({{input_, input_timing_.latency.median_ns}}, MeasureInstances(std::move(plans)));
   times_.BeginStage();
@@ -389,7 +388,7 @@ void PlanSearch::MeasureSegments(std::vector<PlanAtSize> sizes,
 // Makes the fastest rewritten graph's plan on parts of the batch, where the input's own gained by
 // it.
 void PlanSearch::TryInstancesOfBest() {
-  if (instances_.empty() || run_.Over()) return;
+  if (parts_.empty() || run_.Over()) return;
   const MeasuredPlan* best = nullptr;
   for (const MeasuredPlan& measured : measured_) {
     if (measured.candidate.step == RewriteTrail::kInput || measured.timing.speedup <= 1) continue;
@@ -402,15 +401,15 @@ void PlanSearch::TryInstancesOfBest() {
   whole->step = best->candidate.step;
   whole->origin = best->candidate.origin;
   const double whole_ns = best->timing.latency.median_ns;
-  const std::vector<int32_t> counts = instances_;
+  const std::vector<BatchParts> all = parts_;
   std::vector<PlanCandidate> plans;
-  for (const int32_t instances : counts) {
-    if (instances == 1) continue;
-    auto plan = MakeInstancesPlan(*whole, setting_, instances);
+  for (const BatchParts& own : all) {
+    if (own.instances == 1) continue;
+    auto plan = MakeInstancesPlan(*whole, setting_, own);
     if (plan.ok()) plans.push_back(*std::move(plan));
   }
   const std::vector<MeasuredPlan> parts = MeasureInstances(std::move(plans));
-  if (counts.size() > 1) MeasureSegments({{*whole, whole_ns}}, parts);
+  if (all.size() > 1) MeasureSegments({{*whole, whole_ns}}, parts);
 }
 
 // Measures plans on parts of the batch beside the input's, and returns those that could be.
@@ -427,11 +426,11 @@ std::vector<MeasuredPlan> PlanSearch::MeasureInstances(std::vector<PlanCandidate
   for (size_t i = 0; i < plans.size(); ++i) {
     const PlanTiming& timing = (*timings)[i + 1];
     if (!timing.status.ok()) continue;
-    if (timing.speedup > instances_speedup_) {
-      instances_speedup_ = timing.speedup;
-      instances_.clear();
+    if (timing.speedup > parts_speedup_) {
+      parts_speedup_ = timing.speedup;
+      parts_.clear();
       for (const Segment& segment : plans[i].plan.segments) {
-        instances_.push_back(segment.instances);
+        parts_.push_back({segment.instances, plans[i].plan.beside});
       }
     }
     measured.push_back({std::move(plans[i]), timing});

@@ -61,8 +61,8 @@ class Measurer {
   virtual StatusOr<std::vector<KernelChoice>> RefinePlan(const Candidate& candidate);
 };
 
-// The most sizes of instances that a search tries (SearchLimits::instance_sizes_max).
-inline constexpr int kInstanceSizesMax = std::size(kInstanceSizes);
+// The most ways to run a batch in parts that a search tries (SearchLimits::instance_sizes_max).
+inline constexpr int kInstanceSizesMax = kBatchPartsMax;
 
 // Counts are the budget; times are backstops (docs/design.md, Search).
 struct SearchLimits {

@@ -88,14 +88,16 @@ std::string LatencyRows(const v1::Result& r) {
 }
 
 std::string InstancesText(const v1::Result& result) {
+  const std::string beside =
+      result.beside() > 1 ? fmt::format(", {} beside each other", result.beside()) : "";
   if (result.segments_size() > 1) {
     std::vector<int> counts;
     for (const v1::PlanSegment& segment : result.segments()) counts.push_back(segment.instances());
-    return fmt::format(", in segments that run {} times on equal parts of the batch",
-                       Join(counts, ", "));
+    return fmt::format(", in segments that run {} times on equal parts of the batch{}",
+                       Join(counts, ", "), beside);
   }
   if (result.instances() < 2) return "";
-  return fmt::format(", {} times on equal parts of the batch", result.instances());
+  return fmt::format(", {} times on equal parts of the batch{}", result.instances(), beside);
 }
 
 }  // namespace

@@ -129,6 +129,7 @@ StatusOr<int> ShowModel(Context& context, const ModelFlags& flags) {
         {"groups", sizes.groups},
         {"streams", sizes.streams},
         {"instances", sizes.instances},
+        {"beside", sizes.beside},
         {"segments", SegmentsJson(plan)},
         {"arena_bytes", sizes.arena_bytes},
         {"kernels", KernelsJson(*times)},

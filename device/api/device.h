@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -135,6 +136,14 @@ class Device {
   // Makes the plan runnable. kInvalidArgument: the plan does not fit the graph or this device.
   // kResourceExhausted: no memory; the message has the bytes asked for.
   virtual StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) = 0;
+
+  // Calls work(i) for each i below `count`, beside each other on an even share of the cores each,
+  // where the device can. Returns the time until all had ended; nothing: they ran one after the
+  // other, so that their own times add up.
+  virtual std::optional<Nanos> RunBeside(int count, const std::function<void(int)>& work) {
+    for (int i = 0; i < count; ++i) work(i);
+    return std::nullopt;
+  }
 
   // Runs a fixed piece of work and returns its time, which shows drift and foreign load between
   // samples. It is warm under every policy: it measures the machine, not a plan.

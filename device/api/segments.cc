@@ -1,7 +1,9 @@
 #include "device/api/segments.h"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "plan/segments.h"
@@ -19,73 +21,119 @@ struct Home {
   int64_t parts = 1;  // Parts of this size that the home holds.
 };
 
+// A segment made ready, for one worker.
+struct SegmentRuns {
+  int64_t instances = 1;
+  int first_group = 0;
+  std::unique_ptr<Executable> executable;
+  std::vector<Home> input_homes, output_homes;
+  std::vector<Tensor> inputs, outputs;  // Views of one part. Kept: a run allocates nothing.
+};
+
+// Who runs all segments for one part after the other; of several, each has memory of its own.
+struct Worker {
+  int number = 0;
+  std::vector<SegmentRuns> segments;
+  std::vector<Tensor> between;
+  // Of the current run.
+  double ns = 0;
+  Status status;
+  Caches caches = Caches::kAsLeft;  // Before the next run of a segment.
+  std::vector<TraceEvent> trace;
+};
+
 class SegmentsExecutable : public Executable {
  public:
-  explicit SegmentsExecutable(const Graph& whole) : types_(whole) {}
+  SegmentsExecutable(Device& device, const Graph& whole) : device_(device), types_(whole) {}
 
-  Status Prepare(Device& device, const BuildRequest& request);
+  Status Prepare(const BuildRequest& request);
 
   StatusOr<Nanos> Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
     AG_TRY(types_.Check(inputs, outputs));
-    Nanos total{0};
-    const Status status = EachRun([&](SegmentRuns& segment, int64_t run) -> Status {
-      Cut(inputs, outputs, run, &segment);
-      AG_LET(const Nanos time, segment.executable->Run(segment.inputs, segment.outputs));
-      total += time;
-      return OkStatus();
-    });
-    AG_TRY(status);
-    return total;
+    AG_LET(const double ns, RunParts([&](SegmentRuns& segment, int64_t run, Worker* worker) {
+             return RunOne(inputs, outputs, run, &segment, worker);
+           }));
+    return Nanos(static_cast<int64_t>(ns));
   }
 
   StatusOr<double> Time(const TimeRequest& request) override {
     AG_TRY(types_.Check(request.inputs, request.outputs));
+    if (workers_.size() > 1 && request.caches != Caches::kAsLeft) {
+      return Err(StatusCode::kUnimplemented,
+                 "runs beside each other begin with the caches as left");
+    }
     double total = 0;
     if (request.trace != nullptr) request.trace->clear();
     for (int i = 0; i < request.runs; ++i) {
-      Caches caches = request.caches;  // Of the first segment's first run.
-      AG_TRY(EachRun([&](SegmentRuns& segment, int64_t run) {
-        return TimeOne(request, std::exchange(caches, Caches::kAsLeft), run, &segment, &total);
-      }));
+      workers_[0].caches = request.caches;
+      AG_LET(const double ns, RunParts([&](SegmentRuns& segment, int64_t run, Worker* worker) {
+               return TimeOne(request, run, &segment, worker);
+             }));
+      total += ns;
+    }
+    if (request.trace == nullptr) return total / request.runs;
+    for (Worker& worker : workers_) {
+      request.trace->insert(request.trace->end(), worker.trace.begin(), worker.trace.end());
     }
     return total / request.runs;
   }
 
  private:
-  struct SegmentRuns {
-    int64_t instances = 1;
-    int first_group = 0;
-    std::unique_ptr<Executable> executable;
-    std::vector<Home> input_homes, output_homes;
-    std::vector<Tensor> inputs, outputs;  // Views of one part. Kept: a run allocates nothing.
-  };
+  Status PrepareWorker(const BuildRequest& request, const std::vector<GraphPiece>& pieces,
+                       Worker* worker);
 
-  // Calls run(segment, i) for the i-th run of each segment, depth first. Ends at an error.
-  Status EachRun(const std::function<Status(SegmentRuns&, int64_t)>& run) {
-    return RunBefore(segments_.size(), 0, 1, run);
-  }
-
-  // Runs what the segments before `end` do for part `part` of `parts`.
-  Status RunBefore(size_t end, int64_t part, int64_t parts,
-                   const std::function<Status(SegmentRuns&, int64_t)>& run) {
-    if (end == 0) return OkStatus();
-    SegmentRuns& segment = segments_[end - 1];
-    const int64_t times = segment.instances / parts;
-    for (int64_t i = part * times; i < (part + 1) * times; ++i) {
-      AG_TRY(RunBefore(end - 1, i, segment.instances, run));
-      AG_TRY(run(segment, i));
+  // Calls run(segment, i, worker) for the i-th run of each segment, depth first. The parts of the
+  // last segment are taken, not assigned: a worker that waits for its core takes none. Returns the
+  // nanoseconds until all had ended.
+  template <class RunSegment>
+  StatusOr<double> RunParts(const RunSegment& run) {
+    const size_t last = workers_[0].segments.size() - 1;
+    const int64_t parts = workers_[0].segments[last].instances;
+    std::atomic<int64_t> next{0};
+    const auto work = [&](int number) {
+      Worker& worker = workers_[number];
+      worker.ns = 0;
+      worker.status = OkStatus();
+      worker.trace.clear();
+      for (int64_t part = next++; part < parts; part = next++) {
+        if (worker.status.ok()) worker.status = RunUpTo(last, part, run, &worker);
+      }
+    };
+    std::optional<Nanos> spent;
+    if (workers_.size() == 1) {
+      work(0);
+    } else {
+      spent = device_.RunBeside(static_cast<int>(workers_.size()), work);
     }
-    return OkStatus();
+    double sum = 0;
+    for (const Worker& worker : workers_) {
+      AG_TRY(worker.status);
+      sum += worker.ns;
+    }
+    return spent ? static_cast<double>(spent->count()) : sum;
   }
 
-  void Cut(std::span<const Tensor> inputs, std::span<const Tensor> outputs, int64_t run,
-           SegmentRuns* segment) const {
+  // Runs run `i` of the segment `last` behind the runs that lead to it.
+  template <class RunSegment>
+  Status RunUpTo(size_t last, int64_t i, const RunSegment& run, Worker* worker) {
+    SegmentRuns& segment = worker->segments[last];
+    if (last > 0) {
+      const int64_t times = worker->segments[last - 1].instances / segment.instances;
+      for (int64_t before = i * times; before < (i + 1) * times; ++before) {
+        AG_TRY(RunUpTo(last - 1, before, run, worker));
+      }
+    }
+    return run(segment, i, worker);
+  }
+
+  static void Cut(std::span<const Tensor> inputs, std::span<const Tensor> outputs, int64_t run,
+                  const Worker& worker, SegmentRuns* segment) {
     const auto cut = [&](const std::vector<Home>& homes, std::vector<Tensor>* views) {
       for (size_t i = 0; i < homes.size(); ++i) {
         const Home& home = homes[i];
         const Tensor& whole = home.kind == Home::Kind::kInput    ? inputs[home.index]
                               : home.kind == Home::Kind::kOutput ? outputs[home.index]
-                                                                 : between_[home.index];
+                                                                 : worker.between[home.index];
         const auto size = static_cast<size_t>(home.type.Bytes());
         const auto at = static_cast<size_t>(run % home.parts) * size;
         (*views)[i] = Tensor::View(home.type, whole.bytes().substr(at, size), nullptr);
@@ -95,30 +143,39 @@ class SegmentsExecutable : public Executable {
     cut(segment->output_homes, &segment->outputs);
   }
 
-  // Adds the time of one run to `total_ns`, which is when it begins in the trace.
-  Status TimeOne(const TimeRequest& request, Caches caches, int64_t run, SegmentRuns* segment,
-                 double* total_ns) {
-    Cut(request.inputs, request.outputs, run, segment);
+  static Status RunOne(std::span<const Tensor> inputs, std::span<const Tensor> outputs, int64_t run,
+                       SegmentRuns* segment, Worker* worker) {
+    Cut(inputs, outputs, run, *worker, segment);
+    AG_LET(const Nanos time, segment->executable->Run(segment->inputs, segment->outputs));
+    worker->ns += static_cast<double>(time.count());
+    return OkStatus();
+  }
+
+  // Adds the time of one run to the worker's, which is when it begins in the trace.
+  static Status TimeOne(const TimeRequest& request, int64_t run, SegmentRuns* segment,
+                        Worker* worker) {
+    Cut(request.inputs, request.outputs, run, *worker, segment);
     std::vector<TraceEvent> trace;
     AG_LET(const double ns,
            segment->executable->Time({.inputs = segment->inputs,
                                       .outputs = segment->outputs,
-                                      .caches = caches,
+                                      .caches = std::exchange(worker->caches, Caches::kAsLeft),
                                       .trace = request.trace == nullptr ? nullptr : &trace}));
-    const Nanos begin(static_cast<int64_t>(*total_ns));
+    const Nanos begin(static_cast<int64_t>(worker->ns));
     for (TraceEvent& event : trace) {
       event.group += segment->first_group;
+      event.stream += worker->number;  // The plans of runs beside each other have one stream.
       event.begin += begin;
       event.end += begin;
-      request.trace->push_back(event);
+      worker->trace.push_back(event);
     }
-    *total_ns += ns;
+    worker->ns += ns;
     return OkStatus();
   }
 
+  Device& device_;
   RunTypes types_;
-  std::vector<SegmentRuns> segments_;
-  std::vector<Tensor> between_;
+  std::vector<Worker> workers_;
 };
 
 // Where an edge of the whole lies, by the tensors of the caller and the buffers.
@@ -153,15 +210,25 @@ class Homes {
   const std::vector<Between>& between_;
 };
 
-Status SegmentsExecutable::Prepare(Device& device, const BuildRequest& request) {
+Status SegmentsExecutable::Prepare(const BuildRequest& request) {
+  AG_LET(const std::vector<GraphPiece> pieces, PiecesOf(request.graph, request.plan));
+  workers_.resize(static_cast<size_t>(request.plan.beside));
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i].number = static_cast<int>(i);
+    AG_TRY(PrepareWorker(request, pieces, &workers_[i]));
+  }
+  return OkStatus();
+}
+
+Status SegmentsExecutable::PrepareWorker(const BuildRequest& request,
+                                         const std::vector<GraphPiece>& pieces, Worker* worker) {
   const Plan& plan = request.plan;
-  AG_LET(const std::vector<GraphPiece> pieces, PiecesOf(request.graph, plan));
   const std::vector<Between> between = TensorsBetween(request.graph, pieces);
   for (const Between& tensor : between) {
     TensorType type = request.graph.type(tensor.edge);
     const int32_t parts = plan.segments[tensor.last_reader].instances;
     if (parts > 1) type.shape[0] /= parts;
-    between_.push_back(Tensor::Zeros(std::move(type)));
+    worker->between.push_back(Tensor::Zeros(std::move(type)));
   }
   const Homes homes(request.graph, plan, between);
   // The largest arena first: later segments may lie in it.
@@ -170,21 +237,23 @@ Status SegmentsExecutable::Prepare(Device& device, const BuildRequest& request) 
   std::ranges::stable_sort(order, std::greater<>(),
                            [&](size_t s) { return plan.segments[s].plan.arena_bytes; });
   std::vector<Executable*> never_beside(request.never_beside.begin(), request.never_beside.end());
-  segments_.resize(pieces.size());
+  // The caller's other executables lend their memory once.
+  if (worker->number > 0) never_beside.clear();
+  worker->segments.resize(pieces.size());
   for (const size_t s : order) {
-    SegmentRuns& segment = segments_[s];
-    AG_LET(segment.executable, device.Build({.graph = pieces[s].graph,
-                                             .plan = plan.segments[s].plan,
-                                             .weights = request.weights,
-                                             .prefers_held_weights = request.prefers_held_weights,
-                                             .never_beside = never_beside,
-                                             .keeps_layouts = true}));
+    SegmentRuns& segment = worker->segments[s];
+    AG_LET(segment.executable, device_.Build({.graph = pieces[s].graph,
+                                              .plan = plan.segments[s].plan,
+                                              .weights = request.weights,
+                                              .prefers_held_weights = request.prefers_held_weights,
+                                              .never_beside = never_beside,
+                                              .keeps_layouts = true}));
     never_beside.push_back(segment.executable.get());
   }
   int first_group = 0;
   for (size_t s = 0; s < pieces.size(); ++s) {
     const GraphPiece& piece = pieces[s];
-    SegmentRuns& segment = segments_[s];
+    SegmentRuns& segment = worker->segments[s];
     segment.instances = plan.segments[s].instances;
     segment.first_group = first_group;
     first_group += static_cast<int>(plan.segments[s].plan.groups.size());
@@ -208,8 +277,8 @@ Status SegmentsExecutable::Prepare(Device& device, const BuildRequest& request) 
 }  // namespace
 
 StatusOr<std::unique_ptr<Executable>> BuildSegments(Device& device, const BuildRequest& request) {
-  auto executable = std::make_unique<SegmentsExecutable>(request.graph);
-  AG_TRY(executable->Prepare(device, request));
+  auto executable = std::make_unique<SegmentsExecutable>(device, request.graph);
+  AG_TRY(executable->Prepare(request));
   return executable;
 }
 

@@ -367,8 +367,10 @@ StatusOr<int> CheckSegments(Device& device, std::string_view text, const std::st
     if (!std::ranges::binary_search(nodes, output.edge.node)) return 0;
   }
   RooflineTimes times(device.spec());
+  int32_t beside = 1;
   const auto make = [&](const Graph& piece, int32_t) {
-    return MakePlan(piece, device.spec(), policy, times, {}, 1);
+    const GroupingOptions grouping{.cores = CoresBeside(device.spec(), beside)};
+    return MakePlan(piece, device.spec(), policy, times, grouping, 1);
   };
   int64_t middle = 2;  // Parts of the segment in the middle.
   while (samples->batch % middle != 0) ++middle;
@@ -380,9 +382,13 @@ StatusOr<int> CheckSegments(Device& device, std::string_view text, const std::st
     segments[0] = {{begin, first}, static_cast<int32_t>(samples->batch), {}};
     segments[1] = {{first, first + 1}, static_cast<int32_t>(middle), {}};
     if (segments.size() > 2) segments[2].nodes.assign(first + 1, nodes.end());
-    const auto plan = MakeSegmentsPlan(subject.graph, device.spec(), std::move(segments), make);
+    // Every other time runs go on beside each other.
+    beside = (cut - 1) / step % 2 == 1 ? std::min(2, device.spec().cores) : 1;
+    if (beside > 1 && segments.size() > 2) segments[2].instances = segments[1].instances;
+    auto plan = MakeSegmentsPlan(subject.graph, device.spec(), std::move(segments), make);
     if (plan.status().code() == StatusCode::kUnimplemented) continue;
     AG_TRY(plan.status(), "cut {}", cut);
+    plan->beside = beside;
     const StatusOr<bool> is_run = CompareSegments(device, subject, *plan);
     AG_TRY(is_run.status(), "cut {}\n{}", cut, FormatPlan(subject.graph, *plan));
     checked += *is_run ? 1 : 0;

@@ -45,10 +45,10 @@ StatusOr<int> CheckInstances(Device& device, std::string_view text,
                              const std::string& precision = "fp32");
 
 // Checks plans of two and three segments, cut at up to five places: sample by sample, then in parts
-// that divide the batch, then the whole. The outputs equal the reference's, and are the bytes that
-// the same plans give when each segment runs over the whole batch before the next. Checks nothing
-// where the batch cannot be cut there, or the device runs no such plans; returns the number of
-// plans.
+// that divide the batch, then the whole; every other plan has two runs beside each other and the
+// same parts at last. The outputs equal the reference's, and are the bytes that the same plans give
+// when each segment runs over the whole batch before the next. Checks nothing where the batch
+// cannot be cut there, or the device runs no such plans; returns the number of plans.
 StatusOr<int> CheckSegments(Device& device, std::string_view text,
                             const std::string& precision = "fp32");
 

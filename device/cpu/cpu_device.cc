@@ -84,6 +84,15 @@ class CpuDevice : public Device {
                                          .packed = packed_});
   }
 
+  std::optional<Nanos> RunBeside(int count, const std::function<void(int)>& work) override {
+    const cpu::TeamScope team(spec().cores);
+    const cpu::Team::Place here = cpu::Team::Here();
+    if (here.inside || here.team->size() < count) return Device::RunBeside(count, work);
+    const Nanos begin = RealClock().Now();
+    here.team->Run(count, work);
+    return RealClock().Now() - begin;
+  }
+
   StatusOr<Nanos> Canary() override { return canary_.Run(); }
 
  private:

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 
@@ -493,6 +494,21 @@ TEST(CpuDevice, StreamsRunOneByOneInsideAPart) {
   });
   EXPECT_EQ(ToString(status), "OK");
   EXPECT_NEAR(built.outputs[0].At(12345), expected[0].At(12345), 1e-5);
+}
+
+TEST(CpuDevice, RunsBesideEachOtherEachOnce) {
+  const auto device = *OpenCpuDevice({});
+  if (device->spec().cores < 2) GTEST_SKIP() << "one core";
+  std::atomic<int> first{0}, second{0};
+  const auto work = [&](int i) { ++(i == 0 ? first : second); };
+  const auto together = device->RunBeside(2, work);
+  ASSERT_TRUE(together.has_value());
+  EXPECT_GT(together->count(), 0);
+  EXPECT_EQ(device->RunBeside(device->spec().cores + 1, [](int) {}), std::nullopt);
+  // Inside a run beside another one they take turns.
+  device->RunBeside(2, [&](int) { EXPECT_EQ(device->RunBeside(2, work), std::nullopt); });
+  EXPECT_EQ(first, 3);
+  EXPECT_EQ(second, 3);
 }
 
 // The plan of a session that measures nothing.

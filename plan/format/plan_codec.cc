@@ -54,12 +54,24 @@ void Fields(auto& io, Is<InSegments> auto& in) {
   io(in.plan.segments);
 }
 
+// One whose runs go on beside each other.
+struct InSegmentsBeside {
+  InSegments in;
+};
+
+void Fields(auto& io, Is<InSegmentsBeside> auto& beside) {
+  Fields(io, beside.in);
+  io(beside.in.plan.beside);
+}
+
 std::string EncodePlan(const Plan& plan) {
   const bool has_segments = !plan.segments.empty();
   ByteWriter head;
   head.U32(kPlanMagic);
-  head.U32(has_segments ? kSegmentsVersion : kPlanBytesVersion);
+  const bool is_beside = has_segments && plan.beside != 1;
+  head.U32(is_beside ? kBesideVersion : has_segments ? kSegmentsVersion : kPlanBytesVersion);
   if (!has_segments) return EncodeFields(plan, std::move(head));
+  if (is_beside) return EncodeFields(InSegmentsBeside{{plan}}, std::move(head));
   return EncodeFields(InSegments{plan}, std::move(head));
 }
 
@@ -69,13 +81,17 @@ StatusOr<Plan> DecodePlan(std::string_view bytes) {
   AG_LET(const uint32_t version, in.U32());
   if (magic != kPlanMagic) return Err(StatusCode::kDataLoss, "not a plan: magic is {:#x}", magic);
   if (version == kPlanBytesVersion) return DecodeFields<Plan>(in);
-  if (version != kSegmentsVersion) {
-    return Err(StatusCode::kDataLoss, "plan: expected version {} or {}, got {}", kPlanBytesVersion,
-               kSegmentsVersion, version);
+  InSegmentsBeside decoded;
+  if (version == kBesideVersion) {
+    AG_LET(decoded, DecodeFields<InSegmentsBeside>(in));
+  } else if (version == kSegmentsVersion) {
+    AG_LET(decoded.in, DecodeFields<InSegments>(in));
+  } else {
+    return Err(StatusCode::kDataLoss, "plan: expected version {} to {}, got {}", kPlanBytesVersion,
+               kBesideVersion, version);
   }
-  AG_LET(InSegments decoded, DecodeFields<InSegments>(in));
-  if (decoded.plan.segments.empty()) return Err(StatusCode::kDataLoss, "plan: no segments");
-  return std::move(decoded.plan);
+  if (decoded.in.plan.segments.empty()) return Err(StatusCode::kDataLoss, "plan: no segments");
+  return std::move(decoded.in.plan);
 }
 
 }  // namespace ag

@@ -12,6 +12,7 @@ namespace ag {
 // Versioned bytes (docs/plan.md). Hostile bytes give kDataLoss, never a crash.
 inline constexpr uint32_t kPlanBytesVersion = 1;
 inline constexpr uint32_t kSegmentsVersion = 2;  // Of plans in segments.
+inline constexpr uint32_t kBesideVersion = 3;    // Of those with runs beside each other.
 std::string EncodePlan(const Plan& plan);
 StatusOr<Plan> DecodePlan(std::string_view bytes);
 

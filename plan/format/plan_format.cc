@@ -68,6 +68,10 @@ std::string Counts(const Plan& plan) {
                      ViewsOf(plan), plan.streams.size(), plan.arena_bytes);
 }
 
+std::string BesideText(const Plan& plan) {
+  return plan.beside == 1 ? "" : fmt::format(", {} beside each other", plan.beside);
+}
+
 }  // namespace
 
 std::string FormatPlan(const Graph& graph, const Plan& plan) {
@@ -78,10 +82,11 @@ std::string FormatPlan(const Graph& graph, const Plan& plan) {
   if (plan.segments.size() == 1) {
     const Segment& only = plan.segments[0];
     return head + Counts(only.plan) +
-           fmt::format("instances {}: each on an equal part of the batch\n", only.instances) +
+           fmt::format("instances {}: each on an equal part of the batch{}\n", only.instances,
+                       BesideText(plan)) +
            FormatGroups((*pieces)[0].graph, only.plan, 0);
   }
-  std::string text = fmt::format("{}{} segments\n", head, plan.segments.size());
+  std::string text = fmt::format("{}{} segments{}\n", head, plan.segments.size(), BesideText(plan));
   int first = 0;
   for (size_t s = 0; s < pieces->size(); ++s) {
     const Segment& segment = plan.segments[s];

@@ -149,8 +149,60 @@ TEST(PlanOfSegments, IsVersionTwo) {
     EXPECT_EQ(back->segments.size(), plan.segments.size());
     EXPECT_EQ(EncodePlan(*back), bytes);
     EXPECT_EQ(EncodePlan(plan.segments[0].plan)[4], 1);
-    bytes[4] = 3;
-    EXPECT_EQ(Message(DecodePlan(bytes).status()), "plan: expected version 1 or 2, got 3");
+    bytes[4] = 4;
+    EXPECT_EQ(Message(DecodePlan(bytes).status()), "plan: expected version 1 to 3, got 4");
+  }
+}
+
+// Two convolutions, each on half of SmallSpec's cores.
+Plan TwoBeside(const Graph& graph) {
+  RooflineTimes times(SmallSpec());
+  const GroupingOptions grouping{.cores = CoresBeside(SmallSpec(), 2)};
+  const auto make = [&](const Graph& piece, int32_t) {
+    return MakePlan(piece, SmallSpec(), {}, times, grouping, 1);
+  };
+  const std::vector<NodeId> nodes = OperatorsOf(graph);
+  auto made =
+      MakeSegmentsPlan(graph, SmallSpec(), {{{nodes[0]}, 4, {}}, {{nodes[1]}, 2, {}}}, make);
+  AG_CHECK(made.ok());
+  made->beside = 2;
+  return *std::move(made);
+}
+
+TEST(PlanOfSegments, RunsBesideEachOtherAreVersionThree) {
+  const Graph graph = GraphOf(
+      "input x f32[8,16,4,4]\nw = const f32[16,16,3,3] seed 1\nv = const f32[16] seed 2\n"
+      "a = conv(x, w, v) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\n"
+      "output y = conv(a, w, v) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\n");
+  const Plan plan = TwoBeside(graph);
+  EXPECT_EQ(ToString(ValidatePlan(graph, plan, SmallSpec())), "OK");
+  const std::string bytes = EncodePlan(plan);
+  EXPECT_EQ(bytes[4], 3);
+  const auto back = DecodePlan(bytes);
+  ASSERT_EQ(ToString(back.status()), "OK");
+  EXPECT_EQ(back->beside, 2);
+  EXPECT_EQ(EncodePlan(*back), bytes);
+  const std::string text = FormatPlan(graph, plan);
+  EXPECT_NE(text.find(": 2 segments, 2 beside each other\n"), text.npos) << text;
+  const struct {
+    std::function<void(Plan*)> spoil;
+    std::string message;
+  } cases[] = {
+      {[](Plan* p) { p->beside = 0; }, "plan: 0 runs beside each other, of 2 on 4 cores"},
+      {[](Plan* p) { p->beside = 3; }, "segment 0: plan: group 0: 2 cores, its share is 1"},
+      {[](Plan* p) { p->segments[1].instances = 1; }, "segment 1: plan: made for graph *"},
+      {[](Plan* p) { p->segments[0].plan.groups[0].cores = 3; },
+       "segment 0: plan: group 0: 3 cores, its share is 2"},
+      {[](Plan* p) { p->segments[1].plan.groups[0].cores = 0; },
+       "segment 1: plan: group 0: 0 cores, its share is 2"},
+      {[](Plan* p) { *p = p->segments[0].plan, p->beside = 2; }, "plan: *"},
+  };
+  for (const auto& c : cases) {
+    Plan spoiled = plan;
+    c.spoil(&spoiled);
+    const std::string message = Message(ValidatePlan(graph, spoiled, SmallSpec()));
+    const std::string wanted = c.message.substr(0, c.message.find('*'));
+    EXPECT_EQ(message.substr(0, wanted.size()), wanted);
   }
 }
 

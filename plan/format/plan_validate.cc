@@ -197,6 +197,23 @@ Status CheckLayoutsBetween(const Graph& graph, const Plan& plan,
   return OkStatus();
 }
 
+// Checks that the plan of a segment, of which `beside` run beside each other, has one stream and
+// stays on its share of the cores.
+Status CheckShare(const Plan& plan, int32_t beside, const DeviceSpec& spec) {
+  if (beside < 2) return OkStatus();
+  if (plan.streams.size() > 1) {
+    return InvalidPlan(fmt::format("{} streams, beside other runs", plan.streams.size()));
+  }
+  for (size_t g = 0; g < plan.groups.size(); ++g) {
+    const Group& group = plan.groups[g];
+    if (group.pattern == kViewPattern) continue;
+    if (group.cores > 0 && group.cores <= spec.cores / beside) continue;
+    return InvalidPlan(
+        fmt::format("group {}: {} cores, its share is {}", g, group.cores, spec.cores / beside));
+  }
+  return OkStatus();
+}
+
 Status CheckSegments(const Graph& graph, const Plan& plan, const DeviceSpec& spec) {
   if (!plan.groups.empty() || !plan.streams.empty() || !plan.places.empty()) {
     return InvalidPlan("groups beside segments");
@@ -210,6 +227,12 @@ Status CheckSegments(const Graph& graph, const Plan& plan, const DeviceSpec& spe
                                      own.policy.Text(), plan.policy.Text()));
     }
     AG_TRY(ValidatePlan(pieces[s].graph, own, spec), "segment {}", s);
+    AG_TRY(CheckShare(own, plan.beside, spec), "segment {}", s);
+  }
+  const int32_t runs = plan.segments.back().instances;
+  if (plan.beside < 1 || plan.beside > std::min(runs, spec.cores)) {
+    return InvalidPlan(
+        fmt::format("{} runs beside each other, of {} on {} cores", plan.beside, runs, spec.cores));
   }
   return CheckLayoutsBetween(graph, plan, pieces);
 }
@@ -290,6 +313,7 @@ Status ValidatePlan(const Graph& graph, const Plan& plan, const DeviceSpec& spec
         fmt::format("made for graph {}, got {}", plan.graph.Short(), graph.digest().Short()));
   }
   if (!plan.segments.empty()) return CheckSegments(graph, plan, spec);
+  if (plan.beside != 1) return InvalidPlan("runs beside each other, and no segments");
   AG_TRY(CheckOffers(spec, plan.policy.precision));
   AG_TRY(CheckGroups(graph, plan, spec));
   AG_LET(const HappensBefore before, CheckSchedule(graph, plan, spec));

@@ -227,8 +227,34 @@ Status FailureOf(const TimedGroups& timed) {
   return OkStatus();
 }
 
-bool MayGainInInstances(const Plan& whole, const DeviceSpec& spec) {
-  return spec.cache_bytes > 0 && whole.arena_bytes > spec.cache_bytes;
+int CoresBeside(const DeviceSpec& spec, int32_t beside) {
+  if (beside < 2) return 0;
+  const int share = std::max(1, spec.cores / beside);
+  return spec.stream_cores > 0 ? std::min(spec.stream_cores, share) : share;
+}
+
+std::vector<BatchParts> PartsToTry(const Plan& whole, const DeviceSpec& spec, int64_t batch) {
+  std::vector<BatchParts> found;
+  const auto add = [&](int64_t size, int64_t runs) {
+    if (size < 1 || size >= batch || batch % size != 0) return;
+    const BatchParts parts{static_cast<int32_t>(batch / size),
+                           static_cast<int32_t>(std::min(runs, batch / size))};
+    if (std::ranges::find(found, parts) == found.end()) found.push_back(parts);
+  };
+  const bool is_out_of_cache = spec.cache_bytes > 0 && whole.arena_bytes > spec.cache_bytes;
+  const int64_t runs = spec.stream_cores > 0 ? spec.cores / spec.stream_cores : 1;
+  if (runs > 1 && !whole.policy.cold_cache) {
+    constexpr int64_t kSizeMax = 16;
+    add(std::min(batch / std::min(batch, runs), kSizeMax), runs);
+    if (is_out_of_cache) {
+      add(4, runs);
+      add(1, runs);
+    }
+  }
+  if (is_out_of_cache) {
+    for (const int64_t size : {4, 1, 8, 2, 16}) add(size, 1);
+  }
+  return found;
 }
 
 StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy,

@@ -17,7 +17,7 @@ struct PlanRequest {
   const Graph& graph;
   const DeviceSpec& spec;
   const Policy& policy;
-  GroupingOptions grouping = {};  // Its `cores` follow from `streams`.
+  GroupingOptions grouping = {};  // Its `cores` follow from `streams` where these are several.
   int streams = 1;
   double overlap =
       1;  // How groups beside each other share the cores (plan/schedule/contention_model.h).
@@ -69,12 +69,23 @@ bool IsMeasured(const TimedGroups& timed);
 // Returns why the first group whose measurement failed did so, or OK.
 Status FailureOf(const TimedGroups& timed);
 
-// Samples of an instance that are tried (docs/adr/013), the likeliest first.
-inline constexpr int64_t kInstanceSizes[] = {4, 1, 8, 2, 16};
+// A way to run a batch: in `instances` equal parts, `beside` of them beside each other.
+struct BatchParts {
+  int32_t instances = 1;
+  int32_t beside = 1;
+  bool operator==(const BatchParts&) const = default;
+};
+inline constexpr int kBatchPartsMax = 8;
 
-// Whether a batch that runs as `whole` may be faster in instances: the device has a last-level
-// cache, and the memory between the groups is more than fits there.
-bool MayGainInInstances(const Plan& whole, const DeviceSpec& spec);
+// Returns the cores of each of `beside` runs, for GroupingOptions: those of a stream where the spec
+// says so, else an even share; 0, all, of one alone.
+int CoresBeside(const DeviceSpec& spec, int32_t beside);
+
+// Returns the ways that may be faster than the plan `whole` of a batch, the likeliest first, at
+// most kBatchPartsMax (docs/adr/013, 017): beside each other where the spec lets a group take one
+// core or all (`stream_cores`), and one after the other, on 1 to 16 samples, where the device has a
+// last-level cache and the memory between the groups is more than fits there.
+std::vector<BatchParts> PartsToTry(const Plan& whole, const DeviceSpec& spec, int64_t batch);
 
 // Returns the plan of MakeTimedPlan alone.
 StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy,

@@ -10,6 +10,7 @@
 #include "plan/schedule/contention_model.h"
 #include "plan/schedule/greedy_streams.h"
 #include "plan/schedule/makespan.h"
+#include "plan/schedule/planner.h"
 #include "plan/testing/testing.h"
 
 namespace ag {
@@ -292,6 +293,35 @@ TEST(OneStream, AConstantIsCopied) {
   const auto groups = *FormGroups(graph, SmallSpec(), {}, times);
   const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), SmallSpec(), {});
   EXPECT_EQ(Summary(graph, plan.groups), std::vector<std::string>{"copy"});
+}
+
+TEST(PartsToTry, AreBesideEachOtherFirst) {
+  DeviceSpec spec;
+  spec.cores = 2;
+  spec.stream_cores = 1;
+  Plan whole;
+  whole.arena_bytes = 1000;
+  using Parts = std::vector<BatchParts>;
+  EXPECT_EQ(PartsToTry(whole, spec, 1), Parts());
+  EXPECT_EQ(PartsToTry(whole, spec, 2), (Parts{{2, 2}}));
+  EXPECT_EQ(PartsToTry(whole, spec, 7), Parts());  // Three and a half samples each.
+  EXPECT_EQ(PartsToTry(whole, spec, 64), (Parts{{4, 2}}));
+  spec.cache_bytes = 999;
+  EXPECT_EQ(PartsToTry(whole, spec, 2), (Parts{{2, 2}, {2, 1}}));
+  EXPECT_EQ(PartsToTry(whole, spec, 7), (Parts{{7, 2}, {7, 1}}));
+  const Parts all{{4, 2}, {16, 2}, {64, 2}, {16, 1}, {64, 1}, {8, 1}, {32, 1}, {4, 1}};
+  EXPECT_EQ(PartsToTry(whole, spec, 64), all);
+  EXPECT_EQ(std::ssize(all), kBatchPartsMax);
+  whole.policy.cold_cache = true;
+  EXPECT_EQ(PartsToTry(whole, spec, 2), (Parts{{2, 1}}));
+  whole.policy.cold_cache = false;
+  spec.stream_cores = 0;
+  EXPECT_EQ(PartsToTry(whole, spec, 2), (Parts{{2, 1}}));
+  EXPECT_EQ(CoresBeside(spec, 1), 0);
+  spec.cores = 8;
+  EXPECT_EQ(CoresBeside(spec, 3), 2);
+  spec.stream_cores = 1;
+  EXPECT_EQ(CoresBeside(spec, 3), 1);
 }
 
 }  // namespace

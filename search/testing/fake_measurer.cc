@@ -90,6 +90,7 @@ double FakeMeasurer::SimulatedNs(const Candidate& candidate) const {
   for (size_t s = 0; s < pieces->size(); ++s) {
     ns += plan.segments[s].instances * RunNs((*pieces)[s].graph, plan.segments[s].plan);
   }
+  ns /= plan.beside;  // As if runs beside each other shared nothing but the cores.
   return ns;
 }
 

@@ -526,6 +526,7 @@ void TakePlan(const Plan& plan, v1::Result* result) {
   result->set_groups(sizes.groups);
   result->set_streams(sizes.streams);
   result->set_instances(sizes.instances);
+  result->set_beside(sizes.beside);
   for (const Segment& segment : plan.segments) {
     v1::PlanSegment* shown = result->add_segments();
     shown->set_operators(static_cast<int>(segment.nodes.size()));
