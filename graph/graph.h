@@ -22,7 +22,7 @@
 #include "graph/attributes.h"
 #include "graph/hash.h"
 #include "graph/op_kind.h"
-#include "graph/types.h"
+#include "graph/output_types.h"
 
 namespace ag {
 
@@ -51,7 +51,7 @@ struct Node {
   OpKind op = OpKind::kInput;
   std::shared_ptr<const Attributes> attributes;  // Never null in a built graph.
   absl::InlinedVector<Edge, 3> inputs;
-  absl::InlinedVector<TensorType, 1> outputs;    // One type per output.
+  OutputTypes outputs;                           // One type per output.
   std::shared_ptr<const ConstantData> constant;  // Constant only.
   // Of the node without its operands (graph/structure_hash.h). What makes nodes sets both, since
   // nodes are copied from graph to graph far more often than made.
@@ -96,6 +96,12 @@ class Graph {
     return {tables_->uses.data() + begin[0], tables_->uses.data() + begin[1]};
   }
   bool is_output(Edge e) const { return tables_->is_output[tables_->NumberOf(e)] != 0; }
+  // Whether `e` has one reader and is no graph output.
+  bool has_one_use(Edge e) const {
+    const auto number = static_cast<size_t>(tables_->NumberOf(e));
+    const int32_t* begin = tables_->use_begin.data() + number;
+    return begin[1] - begin[0] == 1 && tables_->is_output[number] == 0;
+  }
   // True when the node's value depends only on constants. It is computed before the graph runs. An
   // opaque node must say that it always gives the same value (attribute `recipe`).
   bool is_constant(NodeId id) const { return tables_->is_constant[id] != 0; }

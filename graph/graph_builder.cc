@@ -61,6 +61,7 @@ struct GraphBuilder::State {
   // Returns the edge that a reader of `e` reads, if the reader was added after `since`
   // replacements. Ends because each step uses a later replacement than the step before.
   Edge Resolve(Edge e, int32_t since) const {
+    if (replacement_count == 0) return e;
     while (static_cast<size_t>(e.node) < is_replaced.size() && is_replaced[e.node] != 0) {
       const auto found = replacements.find(e);
       if (found == replacements.end()) break;
@@ -92,7 +93,7 @@ Edge GraphBuilder::Input(std::string name, TensorType type) {
   Node node;
   node.op = OpKind::kInput;
   node.attributes = NoAttributes();
-  node.outputs.push_back(std::move(type));
+  node.outputs = TensorTypes{std::move(type)};
   SetHashes(&node);
   const NodeId id = state_->Append(std::move(node));
   state_->inputs.push_back(id);
@@ -125,7 +126,7 @@ NodeId GraphBuilder::AddOpaque(std::span<const Edge> inputs, Attributes attribut
   node.op = OpKind::kOpaque;
   node.attributes = std::make_shared<const Attributes>(std::move(attributes));
   node.inputs.assign(inputs.begin(), inputs.end());
-  node.outputs.assign(outputs.begin(), outputs.end());
+  node.outputs = TensorTypes(outputs.begin(), outputs.end());
   SetHashes(&node);
   return state_->Append(std::move(node));
 }
@@ -235,6 +236,10 @@ class GraphBuilder::Walk {
     }
     if (node.op == OpKind::kInput) {
       return Err(StatusCode::kInvalidArgument, "graph: reads node {}, a forgotten input", id);
+    }
+    if (node.inputs.empty()) {
+      Place(id, node);
+      return OkStatus();
     }
     place_[id] = kOpen;
     stack_.push_back({id, 0});

@@ -27,7 +27,7 @@ Node MakeConstantNode(TensorType type, const Digest& digest, std::string_view by
   Node node;
   node.op = OpKind::kConstant;
   node.attributes = NoAttributes();
-  node.outputs.push_back(std::move(type));
+  node.outputs = TensorTypes{std::move(type)};
   node.constant = std::move(data);
   SetHashes(&node);
   return node;

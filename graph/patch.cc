@@ -77,9 +77,9 @@ Status GraphPatch::Replace(Edge from, Edge to) {
 }
 
 // Ends because each step uses a later replacement than the step before.
-Edge GraphPatch::Resolve(Edge e) const {
+Edge GraphPatch::ReplacementOf(Edge e) const {
   auto since = replacements_.begin();
-  while (e.node < base_.size() && is_replaced_[e.node] != 0) {
+  while (IsReplaced(e.node)) {
     const auto next =
         std::find_if(since, replacements_.end(), [&](const Replacement& r) { return r.from == e; });
     if (next == replacements_.end()) break;
@@ -253,8 +253,9 @@ class GraphPatch::Layout {
   std::vector<Node> Take() {
     std::vector<Node> nodes;
     nodes.reserve(order_.size());
+    const Node* old = patch_.base_.nodes().data();
     for (const NodeId id : order_) {
-      nodes.push_back(patch_.node(id));
+      nodes.push_back(id < patch_.base_.size() ? old[id] : patch_.node(id));
       for (Edge& e : nodes.back().inputs) e = Placed(patch_.Resolve(e));
     }
     for (NodeId& id : place_) id = std::max(id, -1);

@@ -32,7 +32,7 @@ class GraphPatch {
   Status Replace(Edge from, Edge to);
 
   // Returns the edge that a reader of `e` reads after the replacements.
-  Edge Resolve(Edge e) const;
+  Edge Resolve(Edge e) const { return IsReplaced(e.node) ? ReplacementOf(e) : e; }
   std::span<const NodeId> replaced_nodes() const { return replaced_nodes_; }  // Each once.
 
   // Returns HashOfStructure(*Build()). Hashes only the nodes above the replaced edges again.
@@ -50,6 +50,8 @@ class GraphPatch {
     Edge to;
   };
 
+  bool IsReplaced(NodeId id) const { return id < base_.size() && is_replaced_[id] != 0; }
+  Edge ReplacementOf(Edge e) const;
   void HashBase();
   void MarkChanged();
   void HashIfReady(NodeId id, const Node& node);

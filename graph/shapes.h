@@ -6,14 +6,11 @@
 
 #include <span>
 
-#include "absl/container/inlined_vector.h"
 #include "graph/attributes.h"
 #include "graph/op_kind.h"
-#include "graph/types.h"
+#include "graph/output_types.h"
 
 namespace ag {
-
-using TensorTypes = absl::InlinedVector<TensorType, 1>;
 
 // The arguments of a rule. The arity is checked, and all attributes are present with their kinds.
 struct ShapeCall {

@@ -24,7 +24,7 @@ uint64_t NameAlone(const Node& node, bool is_varying, bool loose) {
     if (!HoldsSizes(node.op, name) && !(loose && moves)) attributes.Set(name, value);
   }
   kept.attributes = std::make_shared<const Attributes>(std::move(attributes));
-  if (Has(node.op, kBarrier)) kept.outputs.clear();
+  if (Has(node.op, kBarrier)) kept.outputs = {};
   return MixIn(hash, HashOfNodeAlone(kept).a);
 }
 

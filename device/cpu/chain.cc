@@ -226,7 +226,7 @@ class Compiler {
     AG_LET(const int variance, Operand(node, 4));
     const auto binary = [](OpKind op) {
       Node plain{.op = op};
-      plain.outputs.push_back(TensorType{});
+      plain.outputs = TensorTypes{TensorType{}};
       return BlockOpOf<T>(plain);
     };
     const int root = Emit(SqrtOp<T>(), Emit(AddNumberOp<T>(node.Float("epsilon")), variance));

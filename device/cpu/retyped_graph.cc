@@ -106,7 +106,9 @@ StatusOr<std::unique_ptr<RetypedGraph>> RetypedGraph::Make(const Graph& graph,
     std::vector<Edge> operands;
     for (const Edge& e : node.inputs) operands.push_back(edge_of(e));
     Node copy = node;
-    for (TensorType& output : copy.outputs) output = retype(output);
+    TensorTypes types;
+    for (const TensorType& output : node.outputs) types.push_back(retype(output));
+    copy.outputs = std::move(types);
     if (node.op == OpKind::kCast) {
       const auto to = static_cast<int64_t>(copy.outputs[0].dtype);
       copy.attributes = std::make_shared<const Attributes>(Attributes{{"to", to}});

@@ -271,7 +271,9 @@ StatusOr<Tensor> MaterializeByRows(const Graph& graph, const Node& node,
   Node part = node;
   for (int64_t begin = 0; begin < rows; begin += block) {
     const int64_t count = std::min(block, rows - begin);
-    part.outputs[0].shape[0] = count;
+    TensorType type = node.outputs[0];
+    type.shape[0] = count;
+    part.outputs = TensorTypes{std::move(type)};
     std::vector<Array<double>> values;
     for (const Operand& operand : operands) values.push_back(operand.Rows(begin, count));
     absl::InlinedVector<const Array<double>*, 4> inputs;

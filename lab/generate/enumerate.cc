@@ -243,9 +243,9 @@ class Enumerator {
       Node node{.op = call->op, .attributes = std::make_shared<const Attributes>(std::move(full))};
       for (size_t o = 0; o < inferred->size(); ++o) {
         if ((*inferred)[o].NumElements() > table_->universe.elements_max) return false;
-        node.outputs.push_back((*inferred)[o]);
         outputs[o].push_back((*inferred)[o].shape);
       }
+      node.outputs = *inferred;
       call->nodes.push_back(std::move(node));
       call->operands.push_back(std::move(types));
     }

@@ -24,8 +24,7 @@ int LayerToJoin(const LayeredGraph& layered, NodeId id) {
   if (latest < 0) return -1;
   const Node& producer = graph.node(latest);
   const Edge result{latest, 0};
-  const bool alone =
-      producer.outputs.size() == 1 && graph.uses(result).size() == 1 && !graph.is_output(result);
+  const bool alone = producer.outputs.size() == 1 && graph.has_one_use(result);
   return alone ? layered.layer_of[latest] : -1;
 }
 

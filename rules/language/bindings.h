@@ -32,9 +32,7 @@ class TensorFacts {
   bool is_constant(Edge edge) const {
     return graph_ ? graph_->is_constant(edge.node) : node(edge.node).op == OpKind::kConstant;
   }
-  bool single_use(Edge edge) const {
-    return graph_ == nullptr || (graph_->uses(edge).size() == 1 && !graph_->is_output(edge));
-  }
+  bool single_use(Edge edge) const { return graph_ == nullptr || graph_->has_one_use(edge); }
 
  private:
   const Graph* graph_ = nullptr;

@@ -3,10 +3,6 @@
 namespace ag {
 namespace {
 
-bool SingleUse(const Graph& graph, Edge e) {
-  return graph.uses(e).size() == 1 && !graph.is_output(e);
-}
-
 class PlaceComparison {
  public:
   PlaceComparison(const Graph& before, const Graph& after, std::span<const NodeId> place)
@@ -30,7 +26,7 @@ class PlaceComparison {
       return false;
     }
     for (int32_t o = 0; o < static_cast<int32_t>(a.outputs.size()); ++o) {
-      if (SingleUse(before_, {then, o}) != SingleUse(after_, {now, o})) return false;
+      if (before_.has_one_use({then, o}) != after_.has_one_use({now, o})) return false;
     }
     return true;
   }
