@@ -63,9 +63,7 @@ bool AnyMatches(const Graph& graph, const RuleIndex& rules, const GraphChange& c
 }
 
 bool AreLocal(const RuleIndex& rules) {
-  return std::all_of(rules.rules().begin(), rules.rules().end(), [](const IndexedRule& rule) {
-    return rule.partners == Partners::kNone && rule.pattern->each < 0;
-  });
+  return std::all_of(rules.rules().begin(), rules.rules().end(), IsLocal);
 }
 
 }  // namespace
@@ -85,11 +83,14 @@ StatusOr<StructureHash> ChildGraphs::Try(const Rewrite& rewrite) {
   return hash_;
 }
 
+// Whether what is to be cleaned up in a child is near its change.
+bool ChildGraphs::IsCleanUpNear() const { return options_.parent_is_clean && AreLocal(clean_up_); }
+
 // Whether CleanUp would change the child. `place` belongs to the patch. In a clean parent nothing
 // is left to do, so only the rewrite can make work: no-ops and twins begin at changed nodes,
 // clean-up rules match above them.
 bool ChildGraphs::NeedsCleanUp(const Graph& child, const std::vector<NodeId>& place) const {
-  if (!options_.parent_is_clean || !AreLocal(clean_up_)) return true;
+  if (!IsCleanUpNear()) return true;
   for (size_t added = static_cast<size_t>(parent_.size()); added < place.size(); ++added) {
     if (place[added] < 0 || child.node(place[added]).op != OpKind::kConstant) continue;
     if (HasEqualConstant(child, place[added])) return true;
@@ -111,7 +112,8 @@ StatusOr<ChildGraph> ChildGraphs::Make() {
   child.is_local = !NeedsCleanUp(child.graph, child.place);
   child.place.resize(static_cast<size_t>(parent_.size()));
   if (child.is_local) return child;
-  AG_LET(child.graph, CleanUp(child.graph, clean_up_, &child.place));
+  const Graph* const clean_parent = IsCleanUpNear() ? &parent_ : nullptr;
+  AG_LET(child.graph, CleanUpChild(child.graph, clean_up_, clean_parent, &child.place));
   child.hash = HashOfStructure(child.graph);
   return child;
 }

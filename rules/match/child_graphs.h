@@ -40,6 +40,7 @@ class ChildGraphs {
   StatusOr<ChildGraph> Make();
 
  private:
+  bool IsCleanUpNear() const;
   bool NeedsCleanUp(const Graph& child, const std::vector<NodeId>& place) const;
 
   const Graph parent_;

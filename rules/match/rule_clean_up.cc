@@ -8,6 +8,7 @@
 
 #include "graph/passes/clean_up.h"
 #include "rules/match/applier.h"
+#include "rules/match/graph_change.h"
 #include "rules/match/matcher.h"
 
 namespace ag {
@@ -42,21 +43,43 @@ bool AddMatch(void* matches, const Bindings& bindings, int) {
   return true;
 }
 
-// Returns FindMatches of the rule. A rule with one root is tried only where its operands may be.
-std::vector<Bindings> MatchesOf(const IndexedRule& rule, const Graph& graph,
-                                const NodeIndex& index) {
-  const RulePattern& pattern = *rule.pattern;
-  if (pattern.each >= 0 || rule.partners != Partners::kNone) {
-    return FindMatches(graph, index, pattern, /*subsets_max=*/0);
+// Where the rules may match in one graph.
+class Places {
+ public:
+  // `near`: as GraphChange::above; null: everywhere.
+  Places(const Graph& graph, const RuleIndex& clean_up, const GraphChange* near)
+      : graph_(graph), rules_(clean_up.rules()), index_(graph), roots_(rules_.size()) {
+    const auto add = [&](NodeId id, int distance) {
+      if (!MayBeRoot(graph, id)) return;
+      for (const int r : clean_up.ByRoot(graph.node(id).op)) {
+        if (distance <= rules_[r].reach && rules_[r].MayMatch(graph, id)) roots_[r].push_back(id);
+      }
+    };
+    if (near == nullptr) {
+      for (NodeId id = 0; id < graph.size(); ++id) add(id, 0);
+      return;
+    }
+    for (const auto& [id, distance] : near->above) add(id, distance);
+    for (std::vector<NodeId>& roots : roots_) std::ranges::sort(roots);
   }
-  std::vector<Bindings> matches;
-  Matcher matcher(graph, index, pattern, AddMatch, &matches);
-  const Term& root = pattern.sources[0];
-  for (const NodeId id : root.op_class != 0 ? index.All() : index.Of(root.op)) {
-    if (rule.MayMatch(graph, id)) matcher.RunAt(id);
+
+  // Returns FindMatches of a rule. One with one root is tried only where its operands may be.
+  std::vector<Bindings> MatchesOf(size_t r) const {
+    const RulePattern& pattern = *rules_[r].pattern;
+    if (!IsLocal(rules_[r])) return FindMatches(graph_, index_, pattern, /*subsets_max=*/0);
+    std::vector<Bindings> matches;
+    if (roots_[r].empty()) return matches;
+    Matcher matcher(graph_, index_, pattern, AddMatch, &matches);
+    for (const NodeId id : roots_[r]) matcher.RunAt(id);
+    return matches;
   }
-  return matches;
-}
+
+ private:
+  const Graph& graph_;
+  const std::span<const IndexedRule> rules_;
+  const NodeIndex index_;
+  std::vector<std::vector<NodeId>> roots_;  // By rule, ascending.
+};
 
 // Follows nodes through one change of their graph. `moved`: as GraphBuilder::Build's; empty:
 // nothing changed. Null `place`: no one asks.
@@ -67,10 +90,9 @@ void Follow(const std::vector<NodeId>& moved, std::vector<NodeId>* place) {
 
 // Applies the rule at every place where it matches, but not at places that share a node with one it
 // has changed. Returns the number of applications.
-StatusOr<int> ApplyEverywhere(const IndexedRule& indexed, const NodeIndex& index, Graph* graph,
-                              std::vector<NodeId>* place) {
+StatusOr<int> ApplyEverywhere(const IndexedRule& indexed, const std::vector<Bindings>& matches,
+                              Graph* graph, std::vector<NodeId>* place) {
   const Rule& rule = *indexed.rule;
-  const std::vector<Bindings> matches = MatchesOf(indexed, *graph, index);
   if (matches.empty()) return 0;
   std::set<NodeId> touched;
   int count = 0;
@@ -103,20 +125,28 @@ StatusOr<Graph> RunPasses(Graph graph, std::vector<NodeId>* place) {
   return Err(StatusCode::kInternal, "clean-up passes do not settle after {} rounds", kRoundsMax);
 }
 
-StatusOr<Graph> CleanUpAll(const Graph& input, const RuleIndex& clean_up,
+// `parent`: a graph in which no rule matches, of which `place` has the nodes; null: not given. Then
+// rules can match only near what differs from it, as far as each of them sees.
+StatusOr<Graph> CleanUpAll(const Graph& input, const RuleIndex& clean_up, const Graph* parent,
                            std::vector<CleanUpStep>* steps, const OnRewritten& on_rewritten,
                            std::vector<NodeId>* place) {
   AG_LET(Graph graph, RunPasses(input, place));
+  const auto find_places = [&] {
+    if (parent == nullptr) return Places(graph, clean_up, nullptr);
+    const GraphChange near = FindChange(*parent, graph, *place, clean_up.reach_max());
+    return Places(graph, clean_up, &near);
+  };
   std::map<std::string, int> counts;
   for (int round = 0; round < kRoundsMax; ++round) {
     int changed = 0;
-    std::optional<NodeIndex> index;  // The index of the present `graph`.
-    for (const IndexedRule& rule : clean_up.rules()) {
-      if (!index) index.emplace(graph);
-      AG_LET(const int count, ApplyEverywhere(rule, *index, &graph, place));
+    std::optional<Places> places;  // Of the present `graph`.
+    for (size_t r = 0; r < clean_up.rules().size(); ++r) {
+      const IndexedRule& rule = clean_up.rules()[r];
+      if (!places) places.emplace(find_places());
+      AG_LET(const int count, ApplyEverywhere(rule, places->MatchesOf(r), &graph, place));
       if (count == 0) continue;
       if (on_rewritten) on_rewritten(graph, rule.rule->name);
-      index.reset();
+      places.reset();
       counts[rule.rule->name] += count;
       changed += count;
     }
@@ -140,11 +170,16 @@ StatusOr<Graph> CleanUp(const Graph& graph, const RuleSet& rules, std::vector<Cl
 
 StatusOr<Graph> CleanUp(const Graph& graph, const RuleIndex& clean_up,
                         std::vector<CleanUpStep>* steps, const OnRewritten& on_rewritten) {
-  return CleanUpAll(graph, clean_up, steps, on_rewritten, nullptr);
+  return CleanUpAll(graph, clean_up, nullptr, steps, on_rewritten, nullptr);
 }
 
-StatusOr<Graph> CleanUp(const Graph& graph, const RuleIndex& clean_up, std::vector<NodeId>* place) {
-  return CleanUpAll(graph, clean_up, nullptr, {}, place);
+bool IsLocal(const IndexedRule& rule) {
+  return rule.partners == Partners::kNone && rule.pattern->each < 0;
+}
+
+StatusOr<Graph> CleanUpChild(const Graph& graph, const RuleIndex& clean_up, const Graph* parent,
+                             std::vector<NodeId>* place) {
+  return CleanUpAll(graph, clean_up, parent, nullptr, {}, place);
 }
 
 }  // namespace ag

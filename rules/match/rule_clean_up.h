@@ -29,8 +29,16 @@ StatusOr<Graph> CleanUp(const Graph& graph, const RuleSet& rules,
 StatusOr<Graph> CleanUp(const Graph& graph, const RuleIndex& clean_up,
                         std::vector<CleanUpStep>* steps = nullptr,
                         const OnRewritten& on_rewritten = {});
-// Returns the same. `place` is the place in `graph` of each node of another graph, or -1; each
-// becomes that in the result; -1: the node was removed or replaced.
-StatusOr<Graph> CleanUp(const Graph& graph, const RuleIndex& clean_up, std::vector<NodeId>* place);
+
+// Whether all that a match of the rule sees is near its one root.
+bool IsLocal(const IndexedRule& rule);
+
+// Returns the same of a graph that a rewrite made. `place` is the place in `graph` of each node of
+// the rewrite's graph, or -1; each becomes that in the result; -1: the node was removed or
+// replaced. `parent` is that graph, or null; rules are matched only near what differs from it.
+// REQUIRES: `parent` is null, or CleanUp would change nothing in it but the order of commutative
+// operands, and all rules are local.
+StatusOr<Graph> CleanUpChild(const Graph& graph, const RuleIndex& clean_up, const Graph* parent,
+                             std::vector<NodeId>* place);
 
 }  // namespace ag
