@@ -4,7 +4,6 @@
 
 #include "plan/spec/device_spec.h"
 #include "rules/match/rule_clean_up.h"
-#include "search/cell_replay.h"
 #include "search/region_steps.h"
 
 namespace ag {
@@ -64,9 +63,7 @@ std::optional<RankedGraph> CellSearch::Run() {
   cells_ = CutIntoCells(whole_.graph);
   FindForms();
   SolveForms();
-  for (auto cell = cells_.rbegin(); cell != cells_.rend(); ++cell) {
-    TakeAt(*cell, &forms_.at(cell->form));
-  }
+  TakeAtAll();
   for (const Form* form : dearest_) Record(*form);
   whole_setting_.run.counts.cell_graphs = run_.counts.graphs;
   for (const std::string& warning : run_.warnings()) whole_setting_.run.Warn(warning);
@@ -147,20 +144,41 @@ void CellSearch::Keep(const Form& form) {
   if (!kept.ok()) run_.Warn(Message(kept));
 }
 
-// Takes the first of the form's results that makes the whole graph's estimate less.
-void CellSearch::TakeAt(const Cell& cell, Form* form) {
-  for (const RegionResult& result : form->results) {
-    if (Over()) return;
-    ++whole_setting_.run.counts.cell_takes;
-    StatusOr<CellReplay> replay = ReplayInCell(whole_.graph, cell, result.steps, one_rules_[0]);
-    if (!replay.ok()) continue;
-    const double estimate_ns = EstimateNs(replay->graph, setting_);
-    if (!IsGain(estimate_ns, whole_.estimate_ns)) continue;
-    TakeReplay(*std::move(replay), whole_.step == RewriteTrail::kInput, &whole_, &trail_);
-    whole_.estimate_ns = estimate_ns;
-    ++form->figures.taken;
-    return;
+// Takes at each cell, the last one first, the first of its form's results that makes the whole
+// graph's estimate less. Most do not, so each thread makes one of those that come next; what was
+// made behind one that is taken was made in vain.
+void CellSearch::TakeAtAll() {
+  std::vector<Try> tries;
+  for (auto cell = cells_.rbegin(); cell != cells_.rend(); ++cell) {
+    Form& form = forms_.at(cell->form);
+    for (const RegionResult& result : form.results) tries.push_back({*cell, result, form});
   }
+  for (std::span<const Try> left = tries; !left.empty() && !Over();) {
+    const auto next = left.first(std::min(left.size(), one_rules_.size()));
+    std::vector<Tried> made(next.size());
+    setting_.pool.Each(static_cast<int>(next.size()), [&](int i, int thread) {
+      made[i] = Make(next[static_cast<size_t>(i)], one_rules_[static_cast<size_t>(thread)]);
+    });
+    for (size_t i = 0; i < next.size() && !Over(); ++i) {
+      ++whole_setting_.run.counts.cell_takes;
+      left = left.subspan(1);
+      if (!IsGain(made[i].estimate_ns, whole_.estimate_ns)) continue;
+      TakeReplay(std::move(made[i].replay), whole_.step == RewriteTrail::kInput, &whole_, &trail_);
+      whole_.estimate_ns = made[i].estimate_ns;
+      ++next[i].form.figures.taken;
+      while (!left.empty() && &left[0].cell == &next[i].cell) left = left.subspan(1);
+      break;
+    }
+  }
+}
+
+// Returns what the whole graph becomes; kNoTimeNs: the result has no place there.
+CellSearch::Tried CellSearch::Make(const Try& one, OneRule& one_rule) const {
+  StatusOr<CellReplay> replay = ReplayInCell(whole_.graph, one.cell, one.result.steps, one_rule);
+  if (!replay.ok()) return {};
+  Tried made{.replay = *std::move(replay)};
+  made.estimate_ns = EstimateNs(made.replay.graph, setting_);
+  return made;
 }
 
 // Forms that were not searched any more stand in the log as well, with nothing seen.

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "search/cell_replay.h"
 #include "search/cells.h"
 #include "search/form_wave.h"
 #include "search/region_store.h"
@@ -48,13 +49,25 @@ class CellSearch {
     SearchedRegion figures;
   };
 
+  // A result of a form that is tried at one of its cells, and what the whole graph becomes there.
+  struct Try {
+    const Cell& cell;
+    const RegionResult& result;
+    Form& form;
+  };
+  struct Tried {
+    CellReplay replay;
+    double estimate_ns = kNoTimeNs;
+  };
+
   void FindForms();
   void SolveForms();
   void SolveWave(std::span<Form* const> forms);
   std::optional<RegionEntry> Recall(const Form& form);
   void Keep(const Form& form);
   bool IsSpent() const;
-  void TakeAt(const Cell& cell, Form* form);
+  void TakeAtAll();
+  Tried Make(const Try& one, OneRule& one_rule) const;
   void Record(const Form& form);
   bool Over() const;
 
