@@ -254,7 +254,7 @@ void Backtracking::AddChild(int parent, int64_t serial, ScoredChild child) {
   const GraphKey key{ns, child.child.hash};
   entry.graph =
       graphs_.Add(expanded_[parent].graph, std::move(child.rewrite), std::move(child.child));
-  if (IsMeasured(child.scored->timed)) {
+  if (IsMeasured(child.scored->groups)) {
     Settle(graph, key, entry);
   } else {
     entry.version = setting_.times.version();
@@ -294,7 +294,7 @@ void Backtracking::SettleFront() {
       }
       const GraphKey now{scored->estimate_ns, key.second};
       entry.version = version;
-      if (IsMeasured(scored->timed) || entry.turns == kCoverTurnsMax) {
+      if (IsMeasured(scored->groups) || entry.turns == kCoverTurnsMax) {
         Settle(graph, now, entry);
         continue;
       }

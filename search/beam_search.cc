@@ -100,7 +100,7 @@ bool BeamSearch::SettleFront(Level* level) {
     const StatusOr<ScoredGraph>& scored = scores[i];
     if (EstimateOf(scored) == kNoTimeNs) continue;
     entry.is_settled =
-        IsMeasured(scored->timed) || entry.turns == kCoverTurnsMax || setting_.times.Exhausted();
+        IsMeasured(scored->groups) || entry.turns == kCoverTurnsMax || setting_.times.Exhausted();
     ++entry.turns;
     node.key().first = scored->estimate_ns;
     if (!entry.is_settled) WantUnmeasured(graphs[i], *scored, setting_);

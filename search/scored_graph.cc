@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "plan/fusion/group_dependencies.h"
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/greedy_streams.h"
 #include "plan/schedule/makespan.h"
@@ -13,13 +12,15 @@ namespace ag {
 
 namespace {
 
-double NsOfGroups(const Graph& graph, const TimedGroups& timed, const SearchSetting& setting) {
+double NsOfGroups(const Graph& graph, const BriefGroups& brief, const SearchSetting& setting) {
   const SearchRequest& request = setting.request;
-  const std::vector<double> ns = NsOf(timed.times);
   const bool is_ours = request.options.method == SearchMethod::kOurs;
   if (!is_ours || request.spec.block_outputs <= 0) {
-    return MixedEstimateNs(graph, timed.groups, ns, request.options.alpha);
+    return MixedEstimateNs(graph, brief, request.options.alpha);
   }
+  const TimedGroups timed =
+      WholeGroups({graph, request.spec, request.policy}, brief, setting.times);
+  const std::vector<double> ns = NsOf(timed.times);
   const double one_stream_ns = std::accumulate(ns.begin(), ns.end(), 0.0);
   const int streams = StreamsMax(request);
   if (streams < 2) return one_stream_ns;
@@ -40,10 +41,13 @@ int StreamsMax(const SearchRequest& request) {
 
 StatusOr<ScoredGraph> ScoreGraph(const Graph& graph, const SearchSetting& setting) {
   const PlanRequest request = setting.For(graph);
-  AG_LET(TimedGroups timed,
-         FormTimedGroups(graph, request.spec, request.policy, setting.times, request.grouping));
-  ScoredGraph scored{.estimate_ns = NsOfGroups(graph, timed, setting), .failure = FailureOf(timed)};
-  scored.timed = std::move(timed);
+  AG_LET(BriefGroups groups,
+         FormBriefGroups(graph, request.spec, request.policy, setting.times, request.grouping));
+  ScoredGraph scored{.estimate_ns = NsOfGroups(graph, groups, setting)};
+  scored.has_failed = std::ranges::any_of(groups.groups, [](const BriefGroup& group) {
+    return group.time.state == TimeState::kFailed;
+  });
+  scored.groups = std::move(groups);
   return scored;
 }
 
@@ -57,13 +61,14 @@ std::vector<StatusOr<ScoredGraph>> ScoreGraphs(const std::vector<Graph>& graphs,
 }
 
 void WantUnmeasured(const Graph& graph, const ScoredGraph& scored, const SearchSetting& setting) {
-  for (const GroupProblem& problem : UnmeasuredOf(graph, setting.request.policy, scored.timed)) {
+  const BriefSetting brief{graph, setting.request.spec, setting.request.policy};
+  for (const GroupProblem& problem : UnmeasuredOf(brief, scored.groups)) {
     setting.times.Want(problem);
   }
 }
 
 double EstimateOf(const StatusOr<ScoredGraph>& scored) {
-  return scored.ok() && scored->failure.ok() ? scored->estimate_ns : kNoTimeNs;
+  return scored.ok() && !scored->has_failed ? scored->estimate_ns : kNoTimeNs;
 }
 
 double EstimateNs(const Graph& graph, const SearchSetting& setting) {

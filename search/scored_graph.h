@@ -47,9 +47,8 @@ struct ScoredGraph {
   // where groups take the same time on each (DeviceSpec::block_outputs); else MixedEstimateNs, the
   // paper's. Constant recipes are in no group and cost nothing.
   double estimate_ns = 0;
-  TimedGroups timed;  // The groups of the cover.
-  // Not OK: the graph needs a group whose measurement failed; the reason of that failure.
-  Status failure;
+  BriefGroups groups;       // Of the cover.
+  bool has_failed = false;  // The graph needs a group whose measurement failed.
 };
 
 // Returns the score of the best cover of `graph` by the times known now; measures nothing.

@@ -42,8 +42,9 @@ TEST(ScoreGraph, ElseItIsTheMixedEstimate) {
 std::string ScoreText(const StatusOr<ScoredGraph>& scored) {
   if (!scored.ok()) return ToString(scored.status());
   std::string text = fmt::format("{} ns", scored->estimate_ns);
-  for (const Group& group : scored->timed.groups) {
-    text += fmt::format("; {} of {}", group.pattern, fmt::join(group.nodes, ","));
+  for (const BriefGroup& group : scored->groups.groups) {
+    text += fmt::format("; {} {} of {}", static_cast<int>(group.kind), group.pattern,
+                        fmt::join(scored->groups.NodesOf(group), ","));
   }
   return text;
 }
@@ -86,7 +87,8 @@ TEST(ScoreGraph, AlongAWalkItIsTheScoreFromScratch) {
       EXPECT_EQ(ScoreText(scored), ScoreFromScratch(graph, request));
       if (!scored.ok()) continue;
       ++compared;
-      for (const GroupProblem& problem : UnmeasuredOf(graph, request.policy, scored->timed)) {
+      const BriefSetting brief{graph, spec, request.policy};
+      for (const GroupProblem& problem : UnmeasuredOf(brief, scored->groups)) {
         if (random.Below(2) == 0) search.times.Want(problem);
       }
       search.times.MeasureWanted();

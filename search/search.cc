@@ -205,7 +205,7 @@ Status PlanSearch::PlanInput() {
 
 StatusOr<RankedGraph> PlanSearch::RankInput() const {
   AG_LET(const ScoredGraph scored, ScoreGraph(request_.input, setting_));
-  return RankedGraph{request_.input, scored.failure.ok() ? scored.estimate_ns : kNoTimeNs};
+  return RankedGraph{request_.input, scored.has_failed ? kNoTimeNs : scored.estimate_ns};
 }
 
 // Whether there is time left to refine the candidate.

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "absl/container/flat_hash_map.h"
+#include "graph/operators_of.h"
 #include "plan/fusion/group_key.h"
 #include "plan/fusion/node_marks.h"
 #include "plan/fusion/tree_finder.h"
@@ -31,34 +32,6 @@ bool IsUsable(const GroupPattern& pattern, const OpSet& ops) {
   return !pattern.steps.empty();
 }
 
-// The usable patterns by their anchor: those that begin with `op` are
-// patterns[begin[op] .. begin[op + 1]), in the order of the spec.
-class Anchors {
- public:
-  Anchors(const DeviceSpec& spec, const OpSet& ops) : begin_(kOpKindCount + 1) {
-    const auto each = [&](const auto& visit) {
-      for (size_t p = 0; p < spec.patterns.size(); ++p) {
-        if (!IsUsable(spec.patterns[p], ops)) continue;
-        for (const OpKind op : spec.patterns[p].steps[0].ops) visit(static_cast<size_t>(op), p);
-      }
-    };
-    each([&](size_t op, size_t) { ++begin_[op + 1]; });
-    for (size_t op = 0; op < kOpKindCount; ++op) begin_[op + 1] += begin_[op];
-    patterns_.resize(begin_.back());
-    std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
-    each([&](size_t op, size_t pattern) { patterns_[next[op]++] = pattern; });
-  }
-
-  std::span<const size_t> Of(OpKind op) const {
-    const auto at = static_cast<size_t>(op);
-    return std::span(patterns_).subspan(begin_[at], begin_[at + 1] - begin_[at]);
-  }
-
- private:
-  std::vector<size_t> begin_;
-  std::vector<size_t> patterns_;  // Positions in the spec.
-};
-
 // Finds the cheapest cover in one pass through the operators in topological order, then collects
 // the chosen groups from the roots down. At an operator v:
 //   - WalkFrom goes along the readers for each pattern that may begin with v, and lists the groups
@@ -76,34 +49,24 @@ class Cover {
       : in_(request),
         reader_(request.forest.reader),
         graph_(request.graph),
-        keys_(request.graph, request.layouts),
-        ops_(OpsOf(request.graph)),
-        anchors_(request.spec, ops_),
+        keys_(request.graph, request.layouts, request.basis.keys),
         inside_(request.graph.size()) {
-    for (const GroupPattern& pattern : in_.spec.patterns) {
-      frames_.push_back(KeyOfFrame(
-          {pattern.name, in_.policy.precision, in_.options.cores, in_.policy.cold_cache}));
-      shared_steps_.push_back(SharedSteps(pattern));
-      takes_transposes_.push_back(
-          std::ranges::any_of(pattern.steps, &PatternStep::takes_transposes) ? 1 : 0);
-    }
-    if (!in_.options.grouped || !in_.options.pieces) return;
     for (size_t p = 0; p < in_.spec.patterns.size(); ++p) {
-      const GroupPattern& pattern = in_.spec.patterns[p];
-      if (!IsUsable(pattern, ops_) || !TreeFinder::HasTrees(pattern)) continue;
-      finders_.emplace_back(p, TreeFinder(in_, pattern));
+      if (!in_.basis.patterns[p].has_trees) continue;
+      finders_.emplace_back(p, TreeFinder(in_, in_.spec.patterns[p]));
     }
   }
 
-  StatusOr<std::vector<CoverGroup>> Run() {
+  Status Run(BriefGroups* groups) {
     Reserve();
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (in_.forest.taken[id]) end_ns_[id] = EndOfView(id);
-      if (!IsOpen(id)) continue;
-      open_.push_back(id);
+    for (const NodeId id : in_.basis.operators) {
+      if (in_.forest.taken[id] != 0) {
+        end_ns_[id] = EndOfView(id);
+        continue;
+      }
       path_.clear();
-      prefixes_.clear();
-      for (const size_t pattern : anchors_.Of(graph_.node(id).op)) WalkFrom(id, pattern);
+      prefix_keys_.clear();
+      for (const size_t pattern : in_.basis.BegunBy(graph_.node(id).op)) WalkFrom(id, pattern);
       for (auto& [pattern, finder] : finders_) AddTrees(pattern, &finder, id);
       Choose(id);
       if (best_[id] == kInfiniteCost && stuck_ < 0) stuck_ = id;
@@ -115,7 +78,8 @@ class Cover {
                    LayoutName(in_.layouts.of[stuck_]));
       }
     }
-    return Collect();
+    Collect(groups);
+    return OkStatus();
   }
 
  private:
@@ -130,17 +94,23 @@ class Cover {
   struct List {
     int first = -1, last = -1;  // In candidates_.
   };
+  struct TimedKey {
+    BriefTime time;
+    LocalKey key;
+  };
 
   bool IsOpen(NodeId id) const {
-    return !in_.forest.taken[id] && graph_.node(id).op != OpKind::kInput && !graph_.is_constant(id);
+    return in_.forest.taken[id] == 0 && graph_.node(id).op != OpKind::kInput &&
+           !graph_.is_constant(id);
   }
 
   void Reserve() {
     const auto size = static_cast<size_t>(graph_.size());
+    const size_t operators = in_.basis.operators.size();
     endings_.resize(size);
-    open_.reserve(size);
-    candidates_.reserve(size);
-    known_.reserve(size / 2);
+    candidates_.reserve(4 * operators);
+    times_.reserve(2 * operators);
+    known_.reserve(2 * operators);
     best_.assign(size, {});
     hanging_.assign(size, {});
     end_ns_.assign(size, 0);
@@ -149,7 +119,7 @@ class Cover {
 
   // Returns the match after `next`, which reads `last`.
   uint32_t Extended(size_t p, uint32_t match, OpKind anchor, NodeId last, NodeId next) const {
-    if (in_.forest.shared[last]) match &= shared_steps_[p];
+    if (in_.forest.shared[last] != 0) match &= in_.basis.patterns[p].shared_steps;
     if (match == 0) return 0;
     return ExtendMatch(in_.spec.patterns[p], match, graph_, {anchor, {last, 0}, next});
   }
@@ -160,13 +130,13 @@ class Cover {
   }
 
   // Always: path_ holds the operators from `first` along their readers as far as a walk from it
-  // went, and prefixes_[i] the path of the first i + 1 of them.
+  // went, prefix_keys_[i] the key of the first i + 1 of them, and prefix_ the record of all.
   void WalkFrom(NodeId first, size_t p) {
     const GroupPattern& pattern = in_.spec.patterns[p];
     const OpKind anchor = graph_.node(first).op;
     uint32_t match = BeginMatch(pattern, graph_, first);
     if (match == 0 || !IsListed(p, first)) return;
-    const int nodes_max = in_.options.grouped ? NodesMax(pattern) : 1;
+    const int nodes_max = in_.basis.patterns[p].nodes_max;
     NodeId last = first;
     bool has_shared = false;
     for (int length = 1;; ++length) {
@@ -176,30 +146,31 @@ class Cover {
       if (next < 0 || length == nodes_max) return;
       match = Extended(p, match, anchor, last, next);
       if (match == 0) return;
-      has_shared = has_shared || in_.forest.shared[last];
+      has_shared = has_shared || in_.forest.shared[last] != 0;
       last = next;
     }
   }
 
   void Extend(NodeId id) {
+    if (path_.empty()) prefix_.Clear();
     path_.push_back(id);
-    prefixes_.push_back(prefixes_.empty() ? GroupKeys::Path() : prefixes_.back());
-    keys_.Extend(&prefixes_.back(), id);
+    keys_.Extend(&prefix_, id);
+    prefix_keys_.push_back(prefix_.key);
   }
 
   void AddPath(size_t pattern, int length, bool has_shared) {
     const std::span<const NodeId> path(path_.data(), static_cast<size_t>(length));
-    if (has_shared || takes_transposes_[pattern] != 0) {
+    if (has_shared || in_.basis.patterns[pattern].takes_transposes) {
       std::vector<NodeId> nodes = WithTransposes(pattern, path);
       if (has_shared || nodes.size() != path.size()) return AddPiece(pattern, std::move(nodes));
     }
-    const int time = TimeOf(prefixes_[length - 1], pattern, path);
+    const int time = TimeOf(prefix_keys_[length - 1], pattern, path);
     Add({path_[0], pattern, time}, path_[length - 1]);
   }
 
   void AddPiece(size_t pattern, std::vector<NodeId> nodes) {
     if (!AreReadersLater(graph_, in_.layouts, nodes)) return;
-    const int time = TimeOf(keys_.OfPiece(nodes), pattern, nodes);
+    const int time = TimeOf(keys_.OfPiece(nodes).key, pattern, nodes);
     Add({nodes[0], pattern, time, static_cast<int>(pieces_.size())}, nodes.back());
     pieces_.push_back(std::move(nodes));
   }
@@ -218,7 +189,7 @@ class Cover {
   void AddTrees(size_t p, TreeFinder* finder, NodeId root) {
     if (!IsListed(p, root)) return;
     const GroupPattern& pattern = in_.spec.patterns[p];
-    const auto nodes_max = static_cast<size_t>(NodesMax(pattern));
+    const auto nodes_max = static_cast<size_t>(in_.basis.patterns[p].nodes_max);
     const auto rest = [&](std::span<const NodeId> nodes) { return RestOf(nodes); };
     for (const TreeFinder::Tree& tree : finder->At(root, rest)) {
       if (tree.is_path) continue;
@@ -238,14 +209,14 @@ class Cover {
   // Returns the operators of a path and the transposes that join it, ascending.
   std::vector<NodeId> WithTransposes(size_t p, std::span<const NodeId> path) const {
     std::vector<NodeId> nodes(path.begin(), path.end());
-    if (takes_transposes_[p] == 0) return nodes;
+    if (!in_.basis.patterns[p].takes_transposes) return nodes;
     const GroupPattern& pattern = in_.spec.patterns[p];
     for (const NodeId at : path) {
       if (!TakesTransposes(pattern, graph_, at)) continue;
       for (const Edge operand : graph_.node(at).inputs) {
         NodeId reader = at;
         for (NodeId id = operand.node; IsOpen(id) && graph_.node(id).op == OpKind::kTranspose &&
-                                       reader_[id] == reader && !in_.forest.shared[id];
+                                       reader_[id] == reader && in_.forest.shared[id] == 0;
              reader = id, id = graph_.node(id).inputs[0].node) {
           if (std::ranges::count(path, id) == 0) nodes.push_back(id);
         }
@@ -256,16 +227,17 @@ class Cover {
   }
 
   // Returns where the time of the operators as one group is in times_.
-  int TimeOf(const GroupKeys::Path& path, size_t pattern, std::span<const NodeId> nodes) {
-    const LocalKey key = GroupKeys::KeyOf(path, frames_[pattern]);
+  int TimeOf(const LocalKey& path, size_t pattern, std::span<const NodeId> nodes) {
+    const LocalKey key = GroupKeys::KeyOf(path, in_.basis.patterns[pattern].frame);
     const auto [it, is_new] = known_.try_emplace(key, static_cast<int>(times_.size()));
     if (!is_new) return it->second;
-    times_.push_back(in_.times.TimeOf(key, [&] {
+    const BriefTime time = in_.times.BriefTimeOf(key, [&] {
       Group group = MakeGroup(graph_, in_.layouts, {nodes.begin(), nodes.end()});
       group.pattern = in_.spec.patterns[pattern].name;
       group.cores = in_.options.cores;
       return ExtractGroup(graph_, group, in_.policy);
-    }));
+    });
+    times_.push_back({time, key});
     return it->second;
   }
 
@@ -307,13 +279,13 @@ class Cover {
     if (group.piece >= 0) {
       ForOperands(pieces_[group.piece],
                   [&](NodeId, NodeId from) { begin_ns = std::max(begin_ns, end_ns_[from]); });
-      return begin_ns + times_[group.time].ns;
+      return begin_ns + times_[group.time].time.ns;
     }
     for (NodeId id = group.first, before = -1;; before = id, id = reader_[id]) {
       for (const Edge operand : graph_.node(id).inputs) {
         if (operand.node != before) begin_ns = std::max(begin_ns, end_ns_[operand.node]);
       }
-      if (id == last) return begin_ns + times_[group.time].ns;
+      if (id == last) return begin_ns + times_[group.time].time.ns;
     }
   }
 
@@ -345,7 +317,7 @@ class Cover {
   }
 
   Cost CostOf(const Candidate& group, NodeId last) {
-    const GroupTime& time = times_[group.time];
+    const BriefTime& time = times_[group.time].time;
     Cost cost = Cost::Of(time);
     if (group.first != last) cost.ns -= time.noise_ns;
     if (group.piece >= 0) return cost + RestOf(pieces_[group.piece]);
@@ -370,51 +342,56 @@ class Cover {
     return sum;
   }
 
-  std::vector<CoverGroup> Collect() const {
-    std::vector<CoverGroup> groups;
-    std::vector<bool> covered(graph_.size());
-    for (auto at = open_.rbegin(); at != open_.rend(); ++at) {
+  // Chooses from the roots down, and lists the groups in the order of their last operators.
+  void Collect(BriefGroups* groups) const {
+    const std::vector<NodeId>& operators = in_.basis.operators;
+    std::vector<uint8_t> covered(static_cast<size_t>(graph_.size()));
+    std::vector<int> chosen;
+    for (auto at = operators.rbegin(); at != operators.rend(); ++at) {
       const NodeId id = *at;
-      const bool is_last = chosen_[id] >= 0 && !covered[id];
-      if (!is_last) continue;
-      const Candidate& chosen = candidates_[chosen_[id]];
-      groups.push_back(
-          {NodesOf(chosen, id), &in_.spec.patterns[chosen.pattern], times_[chosen.time]});
-      for (const NodeId in : groups.back().nodes) covered[in] = true;
+      if (in_.forest.taken[id] != 0 || chosen_[id] < 0 || covered[id] != 0) continue;
+      chosen.push_back(id);
+      ForNodes(candidates_[chosen_[id]], id, [&](NodeId in) { covered[in] = 1; });
     }
-    std::ranges::reverse(groups);
-    return groups;
+    groups->groups.reserve(chosen.size());
+    groups->nodes.reserve(operators.size());
+    for (auto at = chosen.rbegin(); at != chosen.rend(); ++at) {
+      const Candidate& candidate = candidates_[chosen_[*at]];
+      const auto& [time, key] = times_[candidate.time];
+      const auto begin = static_cast<int>(groups->nodes.size());
+      ForNodes(candidate, *at, [&](NodeId in) { groups->nodes.push_back(in); });
+      groups->groups.push_back({.pattern = static_cast<int>(candidate.pattern),
+                                .begin = begin,
+                                .end = static_cast<int>(groups->nodes.size()),
+                                .time = time,
+                                .key = key});
+    }
   }
 
-  std::vector<NodeId> NodesOf(const Candidate& group, NodeId last) const {
-    if (group.piece >= 0) return pieces_[group.piece];
-    size_t length = 1;
-    for (NodeId at = group.first; at != last; at = reader_[at]) ++length;
-    std::vector<NodeId> nodes;
-    nodes.reserve(length);
-    nodes.push_back(group.first);
-    while (nodes.back() != last) nodes.push_back(reader_[nodes.back()]);
-    return nodes;
+  // Calls visit(operator) for the group's operators, ascending.
+  template <class Visit>
+  void ForNodes(const Candidate& group, NodeId last, const Visit& visit) const {
+    if (group.piece >= 0) {
+      for (const NodeId id : pieces_[group.piece]) visit(id);
+      return;
+    }
+    for (NodeId id = group.first; id != last; id = reader_[id]) visit(id);
+    visit(last);
   }
 
   const CoverRequest& in_;
   const std::vector<NodeId>& reader_;
   const Graph& graph_;
   const GroupKeys keys_;
-  const OpSet ops_;
-  const Anchors anchors_;
-  std::vector<LocalKey> frames_;           // By pattern.
-  std::vector<uint32_t> shared_steps_;     // By pattern.
-  std::vector<uint8_t> takes_transposes_;  // By pattern.
   std::vector<std::pair<size_t, TreeFinder>> finders_;
-  std::vector<NodeId> open_;  // The operators to cover, ascending.
   std::vector<NodeId> path_;
-  std::vector<GroupKeys::Path> prefixes_;
+  GroupKeys::Path prefix_;
+  std::vector<LocalKey> prefix_keys_;
   std::vector<Candidate> candidates_;
   std::vector<std::vector<NodeId>> pieces_;
   std::vector<List> endings_;                 // By last operator.
   absl::flat_hash_map<LocalKey, int> known_;  // Where a time is in times_.
-  std::vector<GroupTime> times_;
+  std::vector<TimedKey> times_;
   std::vector<Cost> best_;
   std::vector<Cost> hanging_;
   std::vector<double> end_ns_;
@@ -425,8 +402,38 @@ class Cover {
 
 }  // namespace
 
-StatusOr<std::vector<CoverGroup>> CoverByGroups(const CoverRequest& request) {
-  return Cover(request).Run();
+CoverBasis::CoverBasis(const BriefSetting& setting, const GroupingOptions& options)
+    : operators(OperatorsOf(setting.graph)),
+      keys(KeysOfOperators(setting.graph, operators)),
+      begin(kOpKindCount + 1) {
+  const OpSet ops = OpsOf(setting.graph);
+  const std::vector<GroupPattern>& all = setting.spec.patterns;
+  const auto each_anchor = [&](const auto& visit) {
+    for (size_t p = 0; p < all.size(); ++p) {
+      if (!IsUsable(all[p], ops)) continue;
+      for (const OpKind op : all[p].steps[0].ops) visit(static_cast<size_t>(op), p);
+    }
+  };
+  each_anchor([&](size_t op, size_t) { ++begin[op + 1]; });
+  for (size_t op = 0; op < kOpKindCount; ++op) begin[op + 1] += begin[op];
+  begun_by.resize(begin.back());
+  std::vector<size_t> next(begin.begin(), begin.end() - 1);
+  each_anchor([&](size_t op, size_t pattern) { begun_by[next[op]++] = pattern; });
+  for (const GroupPattern& pattern : all) {
+    patterns.emplace_back();
+    if (!IsUsable(pattern, ops)) continue;
+    PatternFacts& facts = patterns.back();
+    facts.frame = KeyOfFrame(
+        {pattern.name, setting.policy.precision, options.cores, setting.policy.cold_cache});
+    facts.shared_steps = SharedSteps(pattern);
+    facts.nodes_max = options.grouped ? NodesMax(pattern) : 1;
+    facts.takes_transposes = std::ranges::any_of(pattern.steps, &PatternStep::takes_transposes);
+    facts.has_trees = options.grouped && options.pieces && TreeFinder::HasTrees(pattern);
+  }
+}
+
+Status CoverByGroups(const CoverRequest& request, BriefGroups* groups) {
+  return Cover(request).Run(groups);
 }
 
 bool AreReadersLater(const Graph& graph, const NodeLayouts& layouts,
@@ -444,7 +451,7 @@ bool AreReadersLater(const Graph& graph, const NodeLayouts& layouts,
       }
       if (uses.size() == 1) continue;  // By the operator that it hangs on.
       if (!std::ranges::binary_search(nodes, use.node)) return false;
-      if (layouts.Read(graph, use.node, use.index) != layouts.Written(graph, {id, 0})) return false;
+      if (!layouts.ReadsAsWritten(graph, use.node, static_cast<size_t>(use.index))) return false;
     }
     outputs += is_output ? 1 : 0;
   }

@@ -3,18 +3,13 @@
 // what hangs on its operators where the pattern says so. Thread-safe.
 #pragma once
 
+#include <span>
 #include <vector>
 
+#include "plan/fusion/brief_groups.h"
 #include "plan/fusion/grouping.h"
-#include "plan/spec/node_layouts.h"
 
 namespace ag {
-
-struct CoverGroup {
-  std::vector<NodeId> nodes;  // Ascending; the last one is the root of the piece.
-  const GroupPattern* pattern = nullptr;
-  GroupTime time;
-};
 
 // How the operators hang together.
 struct CoverForest {
@@ -23,9 +18,34 @@ struct CoverForest {
   std::vector<NodeId> reader;
   // Whether the output has other uses as well. Then `id` joins its reader only where its step has
   // the mark ">".
-  std::vector<bool> shared;
+  std::vector<uint8_t> shared;
   // Operators that are views: in no group, and readers of none.
-  std::vector<bool> taken;
+  std::vector<uint8_t> taken;
+};
+
+// What a graph's covers share, whatever their layouts.
+struct CoverBasis {
+  CoverBasis(const BriefSetting& setting, const GroupingOptions& options);
+
+  // Returns the patterns that begin with `op` and have operators in the graph for all their steps,
+  // in the order of the spec.
+  std::span<const size_t> BegunBy(OpKind op) const {
+    const auto at = static_cast<size_t>(op);
+    return std::span(begun_by).subspan(begin[at], begin[at + 1] - begin[at]);
+  }
+
+  struct PatternFacts {
+    LocalKey frame;                 // KeyOfFrame.
+    uint32_t shared_steps = 0;      // SharedSteps.
+    int nodes_max = 1;              // The most operators of a group.
+    bool takes_transposes = false;  // A step does.
+    bool has_trees = false;         // Trees are tried (plan/fusion/tree_finder.h).
+  };
+  std::vector<NodeId> operators;       // OperatorsOf.
+  std::vector<LocalKey> keys;          // KeysOfOperators.
+  std::vector<PatternFacts> patterns;  // By position in the spec.
+  // Positions in the spec: of operator `op` from begin[op] up to begin[op + 1].
+  std::vector<size_t> begun_by, begin;
 };
 
 struct CoverRequest {
@@ -34,13 +54,14 @@ struct CoverRequest {
   const Policy& policy;
   const NodeLayouts& layouts;
   const CoverForest& forest;
+  const CoverBasis& basis;
   GroupTimes& times;
   GroupingOptions options;
 };
 
-// Returns the groups by ascending last operator. kUnimplemented: an operator fits no group; the
+// Adds the groups by ascending last operator. kUnimplemented: an operator fits no group; the
 // message names it.
-StatusOr<std::vector<CoverGroup>> CoverByGroups(const CoverRequest& request);
+Status CoverByGroups(const CoverRequest& request, BriefGroups* groups);
 
 // Returns the group of `nodes`, ascending, with its ports, which depend only on nodes and layouts.
 // The outputs of the last operator come first, then those of others that are read outside.

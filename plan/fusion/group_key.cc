@@ -40,6 +40,24 @@ enum OperandKind : uint64_t { kLink = 1, kPort = 2, kConstant = 3 };
 
 constexpr uint64_t kReadOutside = 4;
 
+LocalKey KeyOfOperator(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  LocalKey key = kStart;
+  AddHash(&key, node.hash);
+  for (const Edge operand : node.inputs) {
+    const Node& from = graph.node(operand.node);
+    AddType(&key, from.outputs[operand.output]);
+    const bool has_bytes = from.op == OpKind::kConstant && !from.constant->inline_bytes.empty();
+    if (has_bytes) AddHash(&key, from.hash);
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const Edge edge{id, static_cast<int32_t>(i)};
+    AddType(&key, node.outputs[i]);
+    Add(&key, graph.uses(edge).empty() && !graph.is_output(edge) ? 0 : 1);
+  }
+  return key;
+}
+
 }  // namespace
 
 LocalKey KeyOfFrame(const KeyFrame& frame) {
@@ -50,34 +68,19 @@ LocalKey KeyOfFrame(const KeyFrame& frame) {
   return key;
 }
 
-GroupKeys::GroupKeys(const Graph& graph, const NodeLayouts& layouts)
-    : graph_(graph), layouts_(layouts), nodes_(graph.size()) {
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    if (!graph.is_constant(id) && graph.node(id).op != OpKind::kInput) nodes_[id] = OfNode(id);
-  }
+std::vector<LocalKey> KeysOfOperators(const Graph& graph, std::span<const NodeId> operators) {
+  std::vector<LocalKey> keys(static_cast<size_t>(graph.size()));
+  for (const NodeId id : operators) keys[id] = KeyOfOperator(graph, id);
+  return keys;
 }
 
-LocalKey GroupKeys::OfNode(NodeId id) const {
-  const Node& node = graph_.node(id);
-  LocalKey key = kStart;
-  AddHash(&key, node.hash);
-  Add(&key, static_cast<uint64_t>(layouts_.of[id]));
-  for (const Edge operand : node.inputs) {
-    const Node& from = graph_.node(operand.node);
-    AddType(&key, graph_.type(operand));
-    const bool has_bytes = from.op == OpKind::kConstant && !from.constant->inline_bytes.empty();
-    if (has_bytes) AddHash(&key, from.hash);
-  }
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    const Edge edge{id, static_cast<int32_t>(i)};
-    AddType(&key, node.outputs[i]);
-    Add(&key, graph_.uses(edge).empty() && !graph_.is_output(edge) ? 0 : 1);
-  }
-  return key;
+void GroupKeys::AddNode(Path* path, NodeId id) const {
+  AddKey(&path->key, operators_[id]);
+  Add(&path->key, static_cast<uint64_t>(layouts_.of[id]));
 }
 
 void GroupKeys::Extend(Path* path, NodeId id) const {
-  AddKey(&path->key, nodes_[id]);
+  AddNode(path, id);
   for (const Edge operand : graph_.node(id).inputs) {
     if (path->last >= 0 && operand.node == path->last) {
       Add(&path->key, kLink);
@@ -91,7 +94,7 @@ void GroupKeys::Extend(Path* path, NodeId id) const {
 GroupKeys::Path GroupKeys::OfPiece(std::span<const NodeId> nodes) const {
   Path path;
   for (const NodeId id : nodes) {
-    AddKey(&path.key, nodes_[id]);
+    AddNode(&path, id);
     for (const Edge operand : graph_.node(id).inputs) {
       const auto inside = std::ranges::lower_bound(nodes, operand.node);
       if (inside == nodes.end() || *inside != operand.node) {
@@ -118,9 +121,9 @@ void GroupKeys::AddOutside(Path* path, Edge operand) const {
   Add(&path->key, position << 2 | (graph_.is_constant(operand.node) ? kConstant : kPort));
 }
 
-LocalKey GroupKeys::KeyOf(const Path& path, const LocalKey& frame) {
+LocalKey GroupKeys::KeyOf(const LocalKey& path, const LocalKey& frame) {
   LocalKey key = frame;
-  AddKey(&key, path.key);
+  AddKey(&key, path);
   return key;
 }
 

@@ -26,11 +26,22 @@ struct GroupTime {
   bool measured() const { return state == TimeState::kMeasured; }
 };
 
+// The part of a GroupTime that covers and estimates read.
+struct BriefTime {
+  double ns = 0;
+  double noise_ns = 0;
+  int active_cores = 0;
+  TimeState state = TimeState::kEstimated;
+  static BriefTime Of(const GroupTime& time) {
+    return {time.ns, time.noise_ns, time.active_cores, time.state};
+  }
+};
+
 // The cost of groups: the fewest groups whose measurement failed, then the least time.
 struct Cost {
   double failed = 0;
   double ns = 0;
-  static Cost Of(const GroupTime& time) {
+  static Cost Of(const BriefTime& time) {
     return {time.state == TimeState::kFailed ? 1.0 : 0.0, time.ns};
   }
   friend Cost operator+(Cost a, Cost b) { return {a.failed + b.failed, a.ns + b.ns}; }
@@ -90,6 +101,10 @@ class GroupTimes {
   // Returns Time(make()), the time of the group with this key. An implementation may remember times
   // by their keys, so that FormGroups need not extract the problem.
   virtual GroupTime TimeOf(const LocalKey&, MakeProblem make) { return Time(make()); }
+  // Returns the part of TimeOf that covers read.
+  virtual BriefTime BriefTimeOf(const LocalKey& key, MakeProblem make) {
+    return BriefTime::Of(TimeOf(key, make));
+  }
 };
 
 // Returns the roofline of the spec. The spec must outlive it.

@@ -6,7 +6,6 @@
 #include <span>
 #include <tuple>
 
-#include "graph/operators_of.h"
 #include "plan/fusion/cover.h"
 #include "plan/fusion/group_key.h"
 #include "plan/fusion/layout_runs.h"
@@ -38,128 +37,114 @@ Status CheckSupported(const Graph& graph, std::span<const NodeId> operators, con
 // others.
 class Grouping {
  public:
-  Grouping(const Graph& graph, const DeviceSpec& spec, const Policy& policy, GroupTimes& times,
+  Grouping(const BriefSetting& setting, const CoverBasis& basis, GroupTimes& times,
            const GroupingOptions& options)
-      : graph_(graph),
-        spec_(spec),
-        policy_(policy),
-        times_(times),
-        options_(options),
-        operators_(OperatorsOf(graph)),
-        reorder_frame_(
-            KeyOfFrame({kReorderPattern, policy.precision, options.cores, policy.cold_cache})) {}
+      : graph_(setting.graph), setting_(setting), basis_(basis), times_(times), options_(options) {}
 
-  StatusOr<TimedGroups> Run(const HomePatterns& home, const std::vector<Layout>& preferred) {
-    AG_TRY(CheckSupported(graph_, operators_, spec_, home));
-    layouts_ = ChooseLayouts(graph_, home, preferred);
+  StatusOr<BriefGroups> Run(const HomePatterns& home, const std::vector<Layout>& preferred) {
+    result_.layouts = ChooseLayouts(graph_, home, preferred);
     FindReorders();
     FindViews();
     FindReaders();
-    const CoverRequest request{graph_, spec_, policy_, layouts_, forest_, times_, options_};
-    AG_LET(std::vector<CoverGroup> groups, CoverByGroups(request));
-    items_.reserve(groups.size() + views_.size() + reorders_.size());
-    for (CoverGroup& group : groups) AddGroup(&group);
-    return Emit();
+    const CoverRequest request{graph_,  setting_.spec, setting_.policy, result_.layouts,
+                               forest_, basis_,        times_,          options_};
+    AG_TRY(CoverByGroups(request, &result_));
+    FindCopies();
+    Order();
+    return std::move(result_);
   }
 
-  const NodeLayouts& layouts() const { return layouts_; }
-
  private:
-  struct Item {
-    Group group;
-    GroupTime time;
-  };
-  // The order of items: by the last operator, each reorder right after the producer of its tensor.
+  // The order of groups: by the last operator, each reorder right after the producer of its tensor.
   using Rank = std::tuple<NodeId, bool, Port, int>;
 
   // Lists every layout in which an edge is read but not written.
   void FindReorders() {
+    const NodeLayouts& layouts = result_.layouts;
     std::vector<Port> wanted;
-    for (const NodeId id : operators_) {
-      const Node& node = graph_.node(id);
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        const Edge edge = node.inputs[i];
-        if (graph_.is_constant(edge.node)) continue;
-        const Layout layout = layouts_.Read(graph_, id, i);
-        if (layout != layouts_.Written(graph_, edge)) wanted.push_back({edge, layout});
+    for (const NodeId id : basis_.operators) {
+      const auto& inputs = graph_.node(id).inputs;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (graph_.is_constant(inputs[i].node) || layouts.ReadsAsWritten(graph_, id, i)) continue;
+        wanted.push_back({inputs[i], layouts.Read(graph_, id, i)});
       }
     }
     for (const GraphOutput& output : graph_.outputs()) {
       if (graph_.is_constant(output.edge.node)) continue;
-      if (layouts_.Written(graph_, output.edge) != Layout::kPlain) {
+      if (layouts.Written(graph_, output.edge) != Layout::kPlain) {
         wanted.push_back({output.edge, Layout::kPlain});
       }
     }
     std::ranges::sort(wanted);
     wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
     for (const Port& port : wanted) {
-      Group group;
-      group.pattern = kReorderPattern;
-      group.inputs = {{port.edge, layouts_.Written(graph_, port.edge)}};
-      group.outputs = {port};
-      group.cores = options_.cores;
-      reorders_.push_back({std::move(group), {}});
+      reorders_.push_back({.kind = BriefGroup::Kind::kReorder,
+                           .from = {port.edge, layouts.Written(graph_, port.edge)},
+                           .to = port});
     }
   }
 
   void FindViews() {
-    forest_.taken.assign(graph_.size(), false);
+    forest_.taken.assign(static_cast<size_t>(graph_.size()), 0);
     std::vector<Group> candidates;
-    for (const NodeId id : operators_) {
+    for (const NodeId id : basis_.operators) {
       if (!Has(graph_.node(id).op, kMovement)) continue;
-      candidates.push_back(MakeGroup(graph_, layouts_, {id}));
+      candidates.push_back(MakeGroup(graph_, result_.layouts, {id}));
     }
     const size_t movements = candidates.size();
-    for (const Item& item : reorders_) candidates.push_back(item.group);
-    ViewForest forest(graph_, spec_.alignment_bytes, policy_.precision);
+    std::vector<BriefGroup*> reorders;  // No other one can be a view.
+    for (BriefGroup& reorder : reorders_) {
+      const TensorType& type = graph_.type(reorder.to.edge);
+      if (!HasSameBytes(type, reorder.from.layout, reorder.to.layout)) continue;
+      candidates.push_back(WholeGroup(setting_, result_, reorder));
+      reorders.push_back(&reorder);
+    }
+    if (candidates.empty()) return;
+    ViewForest forest(graph_, setting_.spec.alignment_bytes, setting_.policy.precision);
     for (const int i : ViewOrder(graph_, candidates)) {
       if (!forest.TryAdd(candidates[i])) continue;
       if (static_cast<size_t>(i) >= movements) {
-        reorders_[i - movements].group.pattern = kViewPattern;
+        reorders[static_cast<size_t>(i) - movements]->kind = BriefGroup::Kind::kView;
         continue;
       }
-      candidates[i].pattern = kViewPattern;
-      candidates[i].cores = options_.cores;
-      forest_.taken[candidates[i].nodes[0]] = true;
-      views_.push_back({std::move(candidates[i]), {}});
+      forest_.taken[candidates[i].nodes[0]] = 1;
+      views_.push_back(candidates[i].nodes[0]);
     }
   }
 
   // Sets the forest's readers. On a device without the mark ">" these are only readers.
   void FindReaders() {
-    forest_.reader.assign(graph_.size(), -1);
-    forest_.shared.assign(graph_.size(), false);
+    forest_.reader.assign(static_cast<size_t>(graph_.size()), -1);
+    forest_.shared.assign(static_cast<size_t>(graph_.size()), 0);
     const auto is_marked = [](const GroupPattern& p) { return SharedSteps(p) != 0; };
-    const bool takes_shared = options_.pieces && std::ranges::any_of(spec_.patterns, is_marked);
-    for (const NodeId id : operators_) {
-      if (forest_.taken[id] || graph_.node(id).outputs.size() != 1) continue;
+    const bool takes_shared =
+        options_.pieces && std::ranges::any_of(setting_.spec.patterns, is_marked);
+    for (const NodeId id : basis_.operators) {
+      if (forest_.taken[id] != 0 || graph_.node(id).outputs.size() != 1) continue;
       const Edge edge{id, 0};
       const auto uses = graph_.uses(edge);
       const bool is_shared = uses.size() != 1 || graph_.is_output(edge);
       if (uses.empty() || (is_shared && !takes_shared)) continue;
       const Use first = *std::ranges::min_element(uses);
-      if (forest_.taken[first.node]) continue;
-      if (layouts_.Read(graph_, first.node, first.index) != layouts_.Written(graph_, edge)) {
+      if (forest_.taken[first.node] != 0) continue;
+      if (!result_.layouts.ReadsAsWritten(graph_, first.node, static_cast<size_t>(first.index))) {
         continue;
       }
       forest_.reader[id] = first.node;
-      forest_.shared[id] = is_shared;
+      forest_.shared[id] = is_shared ? 1 : 0;
     }
   }
 
-  void AddGroup(CoverGroup* group) {
-    Item item;
-    item.group = MakeGroup(graph_, layouts_, std::move(group->nodes));
-    item.group.pattern = group->pattern->name;
-    item.group.cores = options_.cores;
-    item.time = std::move(group->time);
-    items_.push_back(std::move(item));
-  }
-
-  GroupTime TimeOfReorder(const Group& group, const Port& from, const Port& to) {
-    const TensorType& type = graph_.type(to.edge);
-    const LocalKey key = KeyOfReorder(type, from.layout, to.layout, reorder_frame_);
-    return times_.TimeOf(key, [&] { return ExtractGroup(graph_, group, policy_); });
+  void SetTime(BriefGroup* reorder) {
+    if (!reorder_frame_) {
+      reorder_frame_ = KeyOfFrame(
+          {kReorderPattern, setting_.policy.precision, options_.cores, setting_.policy.cold_cache});
+    }
+    const TensorType& type = graph_.type(reorder->to.edge);
+    reorder->key = KeyOfReorder(type, reorder->from.layout, reorder->to.layout, *reorder_frame_);
+    reorder->time = times_.BriefTimeOf(reorder->key, [&] {
+      return ExtractGroup(graph_, WholeGroup(setting_, result_, *reorder), setting_.policy);
+    });
   }
 
   // Lists the graph outputs that cannot be the home of their tensor: all but the first of an edge,
@@ -172,90 +157,74 @@ class Grouping {
     }
     for (const auto& [edge, count] : places) {
       if (count == 1) continue;
-      Item item;
       const Port port{edge, Layout::kPlain};
-      item.group.pattern = kReorderPattern;
-      if (!graph_.is_constant(edge.node)) item.group.inputs = {port};
-      item.group.outputs = {port};
-      item.group.cores = options_.cores;
-      item.time = TimeOfReorder(item.group, port, port);
-      copies_.push_back(std::move(item));
+      copies_.push_back({.kind = BriefGroup::Kind::kCopy, .from = port, .to = port});
+      SetTime(&copies_.back());
     }
   }
 
-  // Returns the last operator of each group that has further outputs, by the operators of these.
-  std::map<NodeId, NodeId> LastOfFurtherOutputs() const {
-    std::map<NodeId, NodeId> last;
-    for (const Item& item : items_) {
-      for (const Port& port : item.group.outputs) {
-        if (item.group.nodes.empty() || port.edge.node == item.group.nodes.back()) continue;
-        last.emplace(port.edge.node, item.group.nodes.back());
-      }
+  // Puts all groups into their order, copies last.
+  void Order() {
+    std::vector<BriefGroup>& groups = result_.groups;
+    std::vector<NodeId> last_of(static_cast<size_t>(graph_.size()), -1);
+    for (const BriefGroup& group : groups) {
+      const std::span<const NodeId> nodes = result_.NodesOf(group);
+      for (const NodeId id : nodes) last_of[id] = nodes.back();
     }
-    return last;
-  }
-
-  // Returns all items in their order, copies last.
-  TimedGroups Emit() {
-    FindCopies();
-    std::ranges::move(views_, std::back_inserter(items_));
-    for (Item& item : reorders_) {
-      if (item.group.pattern == kReorderPattern) {
-        item.time = TimeOfReorder(item.group, item.group.inputs[0], item.group.outputs[0]);
-      }
-      items_.push_back(std::move(item));
+    for (const NodeId id : views_) {
+      const auto begin = static_cast<int>(result_.nodes.size());
+      result_.nodes.push_back(id);
+      groups.push_back({.kind = BriefGroup::Kind::kView, .begin = begin, .end = begin + 1});
+    }
+    for (BriefGroup& reorder : reorders_) {
+      if (reorder.kind == BriefGroup::Kind::kReorder) SetTime(&reorder);
+      groups.push_back(reorder);
     }
     std::vector<Rank> ranks;
-    ranks.reserve(items_.size());
-    const std::map<NodeId, NodeId> further = LastOfFurtherOutputs();
-    for (const Item& item : items_) {
-      const Port& out = item.group.outputs[0];
-      const auto inside = further.find(out.edge.node);
-      const NodeId last = inside == further.end() ? out.edge.node : inside->second;
-      ranks.emplace_back(last, item.group.nodes.empty(), out, static_cast<int>(ranks.size()));
+    ranks.reserve(groups.size());
+    for (const BriefGroup& group : groups) {
+      const bool is_reorder = group.begin == group.end;
+      NodeId last = is_reorder ? group.to.edge.node : result_.nodes[group.end - 1];
+      if (is_reorder && last_of[last] >= 0) last = last_of[last];
+      ranks.emplace_back(last, is_reorder, group.to, static_cast<int>(ranks.size()));
     }
     std::ranges::sort(ranks);
-    TimedGroups result;
-    result.groups.reserve(items_.size() + copies_.size());
-    result.times.reserve(items_.size() + copies_.size());
-    const auto emit = [&](Item& item) {
-      if (item.time.measured()) item.group.kernel = item.time.kernel;
-      result.groups.push_back(std::move(item.group));
-      result.times.push_back(std::move(item.time));
-    };
-    for (const Rank& rank : ranks) emit(items_[std::get<3>(rank)]);
-    for (Item& item : copies_) emit(item);
-    return result;
+    std::vector<BriefGroup> ordered;
+    ordered.reserve(groups.size() + copies_.size());
+    for (const Rank& rank : ranks) ordered.push_back(groups[std::get<3>(rank)]);
+    ordered.insert(ordered.end(), copies_.begin(), copies_.end());
+    groups = std::move(ordered);
   }
 
   const Graph& graph_;
-  const DeviceSpec& spec_;
-  const Policy& policy_;
+  const BriefSetting& setting_;
+  const CoverBasis& basis_;
   GroupTimes& times_;
   const GroupingOptions& options_;
-  const std::vector<NodeId> operators_;  // Ascending.
-  const LocalKey reorder_frame_;
-  NodeLayouts layouts_;
+  std::optional<LocalKey> reorder_frame_;
   CoverForest forest_;
-  std::vector<Item> items_, views_, reorders_, copies_;
+  BriefGroups result_;
+  std::vector<NodeId> views_;
+  std::vector<BriefGroup> reorders_, copies_;
 };
 
-Cost SumOf(const TimedGroups& timed) {
+Cost SumOf(const BriefGroups& groups) {
   Cost sum;
-  for (const GroupTime& time : timed.times) sum += Cost::Of(time);
+  for (const BriefGroup& group : groups.groups) sum += Cost::Of(group.time);
   return sum;
 }
 
 // Returns LayoutCover::node_cost.
-std::vector<Cost> NodeCosts(const Graph& graph, const TimedGroups& timed) {
-  std::vector<Cost> costs(graph.size());
-  for (size_t i = 0; i < timed.groups.size(); ++i) {
-    const Group& group = timed.groups[i];
-    NodeId at = group.nodes.empty() ? group.outputs[0].edge.node : group.nodes.front();
-    if (group.nodes.empty() && !graph.uses(group.outputs[0].edge).empty()) {
-      at = graph.uses(group.outputs[0].edge)[0].node;
+std::vector<Cost> NodeCosts(const Graph& graph, const BriefGroups& groups) {
+  std::vector<Cost> costs(static_cast<size_t>(graph.size()));
+  for (const BriefGroup& group : groups.groups) {
+    NodeId at = group.to.edge.node;
+    if (group.begin != group.end) {
+      at = groups.nodes[group.begin];
+    } else if (!graph.uses(group.to.edge).empty()) {
+      at = graph.uses(group.to.edge)[0].node;
     }
-    costs[at] += Cost::Of(timed.times[i]);
+    costs[at] += Cost::Of(group.time);
   }
   return costs;
 }
@@ -283,10 +252,13 @@ std::vector<Layout> LayoutChoices(const Graph& graph, const DeviceSpec& spec) {
   return ChoicesAt(graph, FindHomePatterns(spec));
 }
 
-StatusOr<TimedGroups> FormTimedGroups(const Graph& graph, const DeviceSpec& spec,
+StatusOr<BriefGroups> FormBriefGroups(const Graph& graph, const DeviceSpec& spec,
                                       const Policy& policy, GroupTimes& times,
                                       const GroupingOptions& options) {
   const HomePatterns home = FindHomePatterns(spec);
+  const BriefSetting setting{graph, spec, policy, options.cores};
+  const CoverBasis basis(setting, options);
+  AG_TRY(CheckSupported(graph, basis.operators, spec, home));
   std::vector<Layout> choices =
       options.layout ? std::vector<Layout>{*options.layout} : ChoicesAt(graph, home);
   const bool has_padded = std::ranges::count(choices, Layout::kChannelsLast8) > 0;
@@ -294,23 +266,44 @@ StatusOr<TimedGroups> FormTimedGroups(const Graph& graph, const DeviceSpec& spec
     std::erase(choices, Layout::kChannelsLast);
   }
   std::vector<LayoutCover> covers;
-  std::optional<TimedGroups> best;
-  const auto keep = [&](TimedGroups timed) {
-    if (!best || SumOf(timed) < SumOf(*best)) best = std::move(timed);
+  std::optional<BriefGroups> best;
+  const auto keep = [&](BriefGroups groups) {
+    if (!best || SumOf(groups) < SumOf(*best)) best = std::move(groups);
   };
   const bool is_mixed = options.mixed_layouts && choices.size() > 1;
   for (const Layout layout : choices) {
-    Grouping grouping(graph, spec, policy, times, options);
-    AG_LET(TimedGroups timed, grouping.Run(home, std::vector<Layout>(graph.size(), layout)));
-    if (is_mixed) covers.push_back({layout, grouping.layouts(), NodeCosts(graph, timed)});
-    keep(std::move(timed));
+    Grouping grouping(setting, basis, times, options);
+    AG_LET(BriefGroups groups, grouping.Run(home, std::vector<Layout>(graph.size(), layout)));
+    if (is_mixed) covers.push_back({layout, groups.layouts, NodeCosts(graph, groups)});
+    keep(std::move(groups));
   }
   if (is_mixed) {
-    Grouping grouping(graph, spec, policy, times, options);
-    AG_LET(TimedGroups timed, grouping.Run(home, ChooseRuns(graph, spec, covers)));
-    keep(std::move(timed));
+    Grouping grouping(setting, basis, times, options);
+    AG_LET(BriefGroups groups, grouping.Run(home, ChooseRuns(graph, spec, covers)));
+    keep(std::move(groups));
   }
   return *std::move(best);
+}
+
+TimedGroups WholeGroups(const BriefSetting& setting, const BriefGroups& groups, GroupTimes& times) {
+  TimedGroups whole;
+  whole.groups.reserve(groups.groups.size());
+  whole.times.reserve(groups.groups.size());
+  for (const BriefGroup& brief : groups.groups) {
+    Group group = WholeGroup(setting, groups, brief);
+    GroupTime time = WholeTime(setting, brief, group, times);
+    if (time.measured()) group.kernel = time.kernel;
+    whole.groups.push_back(std::move(group));
+    whole.times.push_back(std::move(time));
+  }
+  return whole;
+}
+
+StatusOr<TimedGroups> FormTimedGroups(const Graph& graph, const DeviceSpec& spec,
+                                      const Policy& policy, GroupTimes& times,
+                                      const GroupingOptions& options) {
+  AG_LET(const BriefGroups groups, FormBriefGroups(graph, spec, policy, times, options));
+  return WholeGroups({graph, spec, policy, options.cores}, groups, times);
 }
 
 StatusOr<std::vector<Group>> FormGroups(const Graph& graph, const DeviceSpec& spec,

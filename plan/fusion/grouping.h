@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "plan/fusion/brief_groups.h"
 #include "plan/fusion/group_time.h"
 #include "plan/plan.h"
 
@@ -57,5 +58,12 @@ struct TimedGroups {
 StatusOr<TimedGroups> FormTimedGroups(const Graph& graph, const DeviceSpec& spec,
                                       const Policy& policy, GroupTimes& times,
                                       const GroupingOptions& options = {});
+
+// Returns the groups of FormTimedGroups without what estimates do not read, its errors as well.
+StatusOr<BriefGroups> FormBriefGroups(const Graph& graph, const DeviceSpec& spec,
+                                      const Policy& policy, GroupTimes& times,
+                                      const GroupingOptions& options = {});
+// Returns these groups as FormTimedGroups does. REQUIRES: `times` knows what it knew then.
+TimedGroups WholeGroups(const BriefSetting& setting, const BriefGroups& groups, GroupTimes& times);
 
 }  // namespace ag

@@ -115,22 +115,30 @@ GroupTime LearnedTimes::Time(const GroupProblem& problem) {
   return TimeBy(basis);
 }
 
-// Returns the stored time, an estimate by what is known now.
-std::optional<GroupTime> LearnedTimes::Recall(const LocalKey& key) {
+// Returns the stored time, an estimate by what is known now; null: there is none.
+const GroupTime* LearnedTimes::Recall(const LocalKey& key) {
   const auto it = stored_.find(key);
-  if (it == stored_.end()) return std::nullopt;
+  if (it == stored_.end()) return nullptr;
   Stored& stored = it->second;
   if (stored.time.state == TimeState::kEstimated && stored.version != version_) {
     stored.time = TimeBy(*stored.basis);
     stored.version = version_;
   }
-  return stored.time;
+  return &stored.time;
+}
+
+BriefTime LearnedTimes::BriefTimeOf(const LocalKey& key, MakeProblem make) {
+  {
+    const MutexLock lock(mutex_);
+    if (const GroupTime* time = Recall(key)) return BriefTime::Of(*time);
+  }
+  return BriefTime::Of(TimeOf(key, make));
 }
 
 GroupTime LearnedTimes::TimeOf(const LocalKey& key, MakeProblem make) {
   {
     const MutexLock lock(mutex_);
-    if (std::optional<GroupTime> time = Recall(key)) return *std::move(time);
+    if (const GroupTime* time = Recall(key)) return *time;
   }
   const GroupProblem problem = make();
   if (NeedsNoTime(problem) || options_.at_once) return Time(problem);  // Time may measure.

@@ -54,6 +54,7 @@ class LearnedTimes : public GroupTimes {
   GroupTime Time(const GroupProblem& problem) override;
   // Remembers by the key the time of a measured or failed group, and what an estimate is made of.
   GroupTime TimeOf(const LocalKey& key, MakeProblem make) override;
+  BriefTime BriefTimeOf(const LocalKey& key, MakeProblem make) override;
 
   const GroupMeasurer& measurer() const { return measure_; }
 
@@ -117,7 +118,7 @@ class LearnedTimes : public GroupTimes {
   void Learn(const Wanted& wanted, const StatusOr<Measurement>& measurement) AG_REQUIRES(mutex_);
   Basis BasisOf(const GroupProblem& problem) const;
   GroupTime TimeBy(const Basis& basis) const AG_REQUIRES(mutex_);
-  std::optional<GroupTime> Recall(const LocalKey& key) AG_REQUIRES(mutex_);
+  const GroupTime* Recall(const LocalKey& key) AG_REQUIRES(mutex_);
   int Left() const AG_REQUIRES(mutex_);
 
   const DeviceSpec& spec_;

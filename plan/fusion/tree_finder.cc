@@ -56,7 +56,7 @@ TreeFinder::Operators TreeFinder::Children(NodeId id) const {
     const bool hangs = in_.forest.reader[from] == id && std::ranges::count(children, from) == 0 &&
                        BeginMatch(pattern_, in_.graph, from) != 0;
     if (!hangs || in_.graph.type(operand).shape != node.outputs[0].shape) continue;
-    if (in_.forest.shared[from] && !pattern_.steps[0].shared) continue;
+    if (in_.forest.shared[from] != 0 && !pattern_.steps[0].shared) continue;
     children.push_back(from);
   }
   return children;

@@ -212,11 +212,18 @@ std::vector<GroupProblem> UnmeasuredOf(const Graph& graph, const Policy& policy,
   return problems;
 }
 
-bool IsMeasured(const TimedGroups& timed) {
-  for (size_t g = 0; g < timed.groups.size(); ++g) {
-    if (IsEstimated(timed, g)) return false;
+std::vector<GroupProblem> UnmeasuredOf(const BriefSetting& setting, const BriefGroups& groups) {
+  std::vector<GroupProblem> problems;
+  for (const BriefGroup& group : groups.groups) {
+    if (!IsEstimated(group)) continue;
+    problems.push_back(
+        ExtractGroup(setting.graph, WholeGroup(setting, groups, group), setting.policy));
   }
-  return true;
+  return problems;
+}
+
+bool IsMeasured(const BriefGroups& groups) {
+  return std::ranges::none_of(groups.groups, [](const BriefGroup& g) { return IsEstimated(g); });
 }
 
 Status FailureOf(const TimedGroups& timed) {

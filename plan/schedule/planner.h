@@ -63,8 +63,11 @@ inline constexpr int kCoverTurnsMax = 8;
 std::vector<GroupProblem> UnmeasuredOf(const Graph& graph, const Policy& policy,
                                        const TimedGroups& timed);
 
+// Returns the same of groups in brief.
+std::vector<GroupProblem> UnmeasuredOf(const BriefSetting& setting, const BriefGroups& groups);
+
 // Whether there are none: every group that is launched was measured, or its measurement failed.
-bool IsMeasured(const TimedGroups& timed);
+bool IsMeasured(const BriefGroups& groups);
 
 // Returns why the first group whose measurement failed did so, or OK.
 Status FailureOf(const TimedGroups& timed);

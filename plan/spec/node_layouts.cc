@@ -54,6 +54,11 @@ Layout AtTensor(const TensorType& type, Layout layout) {
   return HasSameBytes(type, layout, Layout::kChannelsLast) ? Layout::kChannelsLast : layout;
 }
 
+// Whether the operand is read in plain layout, whatever layout the node works in.
+bool IsWeight(const Node& node, size_t index) {
+  return index > 0 && (node.op == OpKind::kConv || node.op == OpKind::kBatchNorm);
+}
+
 // Returns the node's layout under its name: channels_last when channels_last8 would pad nothing.
 Layout NameFor(const Graph& graph, const Node& node, Layout layout) {
   const bool pads = layout != Layout::kChannelsLast8 || IsPadded(graph, node);
@@ -155,9 +160,17 @@ Layout NodeLayouts::Written(const Graph& graph, Edge edge) const {
 
 Layout NodeLayouts::Read(const Graph& graph, NodeId id, size_t index) const {
   const Node& node = graph.node(id);
-  const bool is_weight = index > 0 && (node.op == OpKind::kConv || node.op == OpKind::kBatchNorm);
-  if (of[id] == Layout::kPlain || is_weight) return Layout::kPlain;
+  if (of[id] == Layout::kPlain || IsWeight(node, index)) return Layout::kPlain;
   return AtTensor(graph.type(node.inputs[index]), of[id]);
+}
+
+// Nodes in one layout have one for each tensor between them.
+bool NodeLayouts::ReadsAsWritten(const Graph& graph, NodeId id, size_t index) const {
+  const Node& node = graph.node(id);
+  const Edge operand = node.inputs[index];
+  const bool is_alike = of[id] == of[operand.node];
+  if (is_alike && (of[id] == Layout::kPlain || !IsWeight(node, index))) return true;
+  return Read(graph, id, index) == Written(graph, operand);
 }
 
 bool GivesZeroForZero(const Node& node) {

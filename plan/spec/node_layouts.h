@@ -30,6 +30,8 @@ struct NodeLayouts {
   // Returns the layout in which a node reads operand `index`. REQUIRES: the operand is not
   // constant.
   Layout Read(const Graph& graph, NodeId node, size_t index) const;
+  // Whether that is the layout in which the operand is written.
+  bool ReadsAsWritten(const Graph& graph, NodeId node, size_t index) const;
 };
 
 // home[op] is the first pattern that begins with op, or null.
