@@ -10,6 +10,7 @@
 // are not part of the canonical bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -22,7 +23,7 @@
 #include "graph/attributes.h"
 #include "graph/hash.h"
 #include "graph/op_kind.h"
-#include "graph/output_types.h"
+#include "graph/types.h"
 
 namespace ag {
 
@@ -47,16 +48,54 @@ struct ConstantData {
   std::string inline_bytes;  // Empty for a larger constant, and for an empty tensor.
 };
 
+// What a node is besides its operator and operands. It never changes once made.
+struct NodeFacts {
+  std::shared_ptr<const Attributes> attributes;            // Never null in a built graph.
+  TensorTypes outputs;                                     // One type per output.
+  std::shared_ptr<const ConstantData> constant = nullptr;  // Constant only.
+};
+
+// The types of a node's outputs, which its facts hold.
+class OutputTypes {
+ public:
+  OutputTypes() = default;  // No outputs.
+  explicit OutputTypes(const TensorTypes& types) : begin_(types.data()), size_(types.size()) {}
+
+  const TensorType* begin() const { return begin_; }
+  const TensorType* end() const { return begin_ + size_; }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  // REQUIRES: i < size().
+  const TensorType& operator[](size_t i) const { return begin_[i]; }
+  bool operator==(const OutputTypes& other) const {
+    return begin_ == other.begin_ || std::equal(begin(), end(), other.begin(), other.end());
+  }
+
+ private:
+  const TensorType* begin_ = nullptr;
+  size_t size_ = 0;
+};
+
 struct Node {
   OpKind op = OpKind::kInput;
-  std::shared_ptr<const Attributes> attributes;  // Never null in a built graph.
   absl::InlinedVector<Edge, 3> inputs;
-  OutputTypes outputs;                           // One type per output.
-  std::shared_ptr<const ConstantData> constant;  // Constant only.
-  // Of the node without its operands (graph/structure_hash.h). What makes nodes sets both, since
-  // nodes are copied from graph to graph far more often than made.
+  // Copies of a node share its facts: nodes are copied from graph to graph far more often than
+  // made.
+  std::shared_ptr<const NodeFacts> facts = nullptr;
+  // Parts of the facts.
+  const Attributes* attributes = nullptr;
+  OutputTypes outputs = {};
+  const ConstantData* constant = nullptr;
+  // Of the node without its operands (graph/structure_hash.h). What makes nodes sets both.
   StructureHash hash = {};
   uint64_t order_hash = 0;
+
+  void SetFacts(NodeFacts made) {
+    facts = std::make_shared<const NodeFacts>(std::move(made));
+    attributes = facts->attributes.get();
+    outputs = OutputTypes(facts->outputs);
+    constant = facts->constant.get();
+  }
 
   int64_t Int(std::string_view name) const { return attributes->Int(name); }
   double Float(std::string_view name) const { return attributes->Float(name); }
@@ -90,6 +129,12 @@ class Graph {
   // In declared order; edges may repeat.
   const std::vector<GraphOutput>& outputs() const { return tables_->outputs; }
 
+  // The operands of a node, as node(id).inputs. Those of all nodes lie behind each other.
+  std::span<const Edge> operands(NodeId id) const {
+    const auto begin = tables_->operand_begin.begin() + id;
+    return {tables_->operands.data() + begin[0], tables_->operands.data() + begin[1]};
+  }
+
   // The readers of `e`, without graph outputs.
   std::span<const Use> uses(Edge e) const {
     const auto begin = tables_->use_begin.begin() + tables_->NumberOf(e);
@@ -122,6 +167,10 @@ class Graph {
     std::vector<NodeId> inputs;
     std::vector<std::string> input_names;
     std::vector<GraphOutput> outputs;
+
+    // The operands of node n are operands[operand_begin[n] .. operand_begin[n + 1]).
+    std::vector<int32_t> operand_begin;
+    std::vector<Edge> operands;
 
     // Edges are numbered node by node: edge (n, o) has the number edge_begin[n] + o. The uses of
     // edge e are uses[use_begin[e] .. use_begin[e + 1]).

@@ -92,8 +92,7 @@ GraphBuilder::GraphBuilder(GraphBuilder&&) noexcept = default;
 Edge GraphBuilder::Input(std::string name, TensorType type) {
   Node node;
   node.op = OpKind::kInput;
-  node.attributes = NoAttributes();
-  node.outputs = TensorTypes{std::move(type)};
+  node.SetFacts({NoAttributes(), {std::move(type)}});
   SetHashes(&node);
   const NodeId id = state_->Append(std::move(node));
   state_->inputs.push_back(id);
@@ -124,9 +123,9 @@ NodeId GraphBuilder::AddOpaque(std::span<const Edge> inputs, Attributes attribut
   AG_CHECK(CompleteAttributes(OpKind::kOpaque, {}, &attributes).ok());
   Node node;
   node.op = OpKind::kOpaque;
-  node.attributes = std::make_shared<const Attributes>(std::move(attributes));
   node.inputs.assign(inputs.begin(), inputs.end());
-  node.outputs = TensorTypes(outputs.begin(), outputs.end());
+  node.SetFacts({std::make_shared<const Attributes>(std::move(attributes)),
+                 TensorTypes(outputs.begin(), outputs.end())});
   SetHashes(&node);
   return state_->Append(std::move(node));
 }

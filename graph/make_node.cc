@@ -26,9 +26,7 @@ Node MakeConstantNode(TensorType type, const Digest& digest, std::string_view by
   }
   Node node;
   node.op = OpKind::kConstant;
-  node.attributes = NoAttributes();
-  node.outputs = TensorTypes{std::move(type)};
-  node.constant = std::move(data);
+  node.SetFacts({NoAttributes(), {std::move(type)}, std::move(data)});
   SetHashes(&node);
   return node;
 }
@@ -43,11 +41,11 @@ StatusOr<Node> MakeOperatorNode(OpKind op, std::span<const Edge> inputs,
   AG_LET(TensorTypes outputs, InferTypes(op, types, attributes));
   Node node;
   node.op = op;
-  node.attributes = attributes.items().empty()
-                        ? NoAttributes()
-                        : std::make_shared<const Attributes>(std::move(attributes));
   node.inputs.assign(inputs.begin(), inputs.end());
-  node.outputs = std::move(outputs);
+  node.SetFacts({attributes.items().empty()
+                     ? NoAttributes()
+                     : std::make_shared<const Attributes>(std::move(attributes)),
+                 std::move(outputs)});
   SetHashes(&node);
   return node;
 }

@@ -25,13 +25,10 @@ bool IsCommutative(OpKind op) {
 GraphPatch::GraphPatch(const Graph& graph) : base_(graph) {
   const auto nodes = static_cast<size_t>(base_.size());
   is_replaced_.assign(nodes, 0);
-  begin_.reserve(nodes + 1);
-  for (const Node& node : base_.nodes()) {
-    begin_.push_back(static_cast<int32_t>(operands_.size()));
-    operands_.insert(operands_.end(), node.inputs.begin(), node.inputs.end());
-    if (!node.inputs.empty()) readers_.push_back(static_cast<NodeId>(begin_.size()) - 1);
+  readers_.reserve(nodes);
+  for (NodeId id = 0; id < base_.size(); ++id) {
+    if (!base_.operands(id).empty()) readers_.push_back(id);
   }
-  begin_.push_back(static_cast<int32_t>(operands_.size()));
 }
 
 void GraphPatch::Clear() {
@@ -151,8 +148,7 @@ void GraphPatch::MarkChanged() {
   for (auto at = std::upper_bound(readers_.begin(), readers_.end(), first); at != readers_.end();
        ++at) {
     const NodeId id = *at;
-    for (int32_t i = begin_[id]; i < begin_[id + 1]; ++i) {
-      const Edge e = operands_[static_cast<size_t>(i)];
+    for (const Edge e : base_.operands(id)) {
       if (state_[e.node] != kChanged && (is_replaced_[e.node] == 0 || Resolve(e) == e)) continue;
       state_[id] = kChanged;
       changed_.push_back(id);
@@ -280,16 +276,14 @@ class GraphPatch::Layout {
                  Info(patch_.node(id).op).text_name);
     }
     const bool is_old = id < patch_.base_.size();
-    const Edge* begin =
-        is_old ? patch_.operands_.data() + patch_.begin_[id] : patch_.node(id).inputs.data();
-    const Edge* end = is_old ? patch_.operands_.data() + patch_.begin_[id + 1]
-                             : begin + patch_.node(id).inputs.size();
-    if (begin == end) {
+    const std::span<const Edge> operands =
+        is_old ? patch_.base_.operands(id) : std::span<const Edge>(patch_.node(id).inputs);
+    if (operands.empty()) {
       Place(id);
       return OkStatus();
     }
     place_[id] = kOpen;
-    stack_.push_back({id, begin, end});
+    stack_.push_back({id, operands.data(), operands.data() + operands.size()});
     return OkStatus();
   }
 

@@ -66,10 +66,6 @@ class GraphPatch {
   std::vector<NodeId> replaced_nodes_;
   std::vector<uint8_t> is_replaced_;  // By node of the base.
 
-  // The operands of the base's nodes in one array: those of node n are operands_[begin_[n] ..
-  // begin_[n + 1]).
-  std::vector<int32_t> begin_;
-  std::vector<Edge> operands_;
   std::vector<NodeId> readers_;  // Nodes with operands, ascending.
 
   // By node of the base; own_ and base_hash_ are filled on first use.

@@ -8,7 +8,7 @@
 
 #include "graph/attributes.h"
 #include "graph/op_kind.h"
-#include "graph/output_types.h"
+#include "graph/types.h"
 
 namespace ag {
 

@@ -67,6 +67,8 @@ struct TensorType {
   std::string ToString() const;  // "f32[1,3,224,224]"
 };
 
+using TensorTypes = absl::InlinedVector<TensorType, 1>;
+
 // Returns kInvalidArgument for a negative size, a rank above kRankMax, or more than kElementsMax
 // elements (sizes of zero not counted). So no arithmetic on a checked type overflows.
 Status CheckType(const TensorType& type);

@@ -23,8 +23,9 @@ uint64_t NameAlone(const Node& node, bool is_varying, bool loose) {
     const bool moves = name == "axis" || name == "axes";
     if (!HoldsSizes(node.op, name) && !(loose && moves)) attributes.Set(name, value);
   }
-  kept.attributes = std::make_shared<const Attributes>(std::move(attributes));
-  if (Has(node.op, kBarrier)) kept.outputs = {};
+  kept.SetFacts({std::make_shared<const Attributes>(std::move(attributes)),
+                 Has(node.op, kBarrier) ? TensorTypes() : node.facts->outputs,
+                 node.facts->constant});
   return MixIn(hash, HashOfNodeAlone(kept).a);
 }
 

@@ -226,7 +226,7 @@ class Compiler {
     AG_LET(const int variance, Operand(node, 4));
     const auto binary = [](OpKind op) {
       Node plain{.op = op};
-      plain.outputs = TensorTypes{TensorType{}};
+      plain.SetFacts({.attributes = nullptr, .outputs = {TensorType{}}});
       return BlockOpOf<T>(plain);
     };
     const int root = Emit(SqrtOp<T>(), Emit(AddNumberOp<T>(node.Float("epsilon")), variance));

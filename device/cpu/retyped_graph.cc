@@ -108,11 +108,12 @@ StatusOr<std::unique_ptr<RetypedGraph>> RetypedGraph::Make(const Graph& graph,
     Node copy = node;
     TensorTypes types;
     for (const TensorType& output : node.outputs) types.push_back(retype(output));
-    copy.outputs = std::move(types);
+    NodeFacts facts{node.facts->attributes, std::move(types), node.facts->constant};
     if (node.op == OpKind::kCast) {
-      const auto to = static_cast<int64_t>(copy.outputs[0].dtype);
-      copy.attributes = std::make_shared<const Attributes>(Attributes{{"to", to}});
+      const auto to = static_cast<int64_t>(facts.outputs[0].dtype);
+      facts.attributes = std::make_shared<const Attributes>(Attributes{{"to", to}});
     }
+    copy.SetFacts(std::move(facts));
     AG_LET(made[id], builder.AddCopy(copy, operands));
   }
   for (const GraphOutput& output : graph.outputs()) {

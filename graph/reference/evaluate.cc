@@ -273,7 +273,7 @@ StatusOr<Tensor> MaterializeByRows(const Graph& graph, const Node& node,
     const int64_t count = std::min(block, rows - begin);
     TensorType type = node.outputs[0];
     type.shape[0] = count;
-    part.outputs = TensorTypes{std::move(type)};
+    part.SetFacts({node.facts->attributes, {std::move(type)}, node.facts->constant});
     std::vector<Array<double>> values;
     for (const Operand& operand : operands) values.push_back(operand.Rows(begin, count));
     absl::InlinedVector<const Array<double>*, 4> inputs;

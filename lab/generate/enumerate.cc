@@ -240,13 +240,13 @@ class Enumerator {
       const auto inferred = InferTypes(call->op, types, full);
       if (!inferred.ok()) return false;
       outputs.resize(inferred->size());
-      Node node{.op = call->op, .attributes = std::make_shared<const Attributes>(std::move(full))};
+      Node& node = call->nodes.emplace_back();
+      node.op = call->op;
+      node.SetFacts({std::make_shared<const Attributes>(std::move(full)), *inferred});
       for (size_t o = 0; o < inferred->size(); ++o) {
         if ((*inferred)[o].NumElements() > table_->universe.elements_max) return false;
         outputs[o].push_back((*inferred)[o].shape);
       }
-      node.outputs = *inferred;
-      call->nodes.push_back(std::move(node));
       call->operands.push_back(std::move(types));
     }
     for (const Shapes& output : outputs) call->types.push_back(TypeOf(output));

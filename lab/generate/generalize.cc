@@ -76,7 +76,7 @@ std::optional<std::vector<Array<double>>> RunWild(const Graph& graph, uint64_t s
   }
   auto outputs = EvaluateAs<double>(graph, inputs, [&](NodeId id) -> StatusOr<Array<double>> {
     const Node& node = graph.node(id);
-    const Tensor tensor = Tensor::View(node.outputs[0], node.constant->inline_bytes, node.constant);
+    const Tensor tensor = Tensor::View(node.outputs[0], node.constant->inline_bytes, node.facts);
     return ArrayOf<double>(node.outputs[0].shape, tensor.ToDoubles());
   });
   if (!outputs.ok()) return std::nullopt;

@@ -57,7 +57,7 @@ class Former {
       std::memcpy(&seed, node.constant->digest.bytes.data(), sizeof(seed));
       return RandomArray<Residue>(type, seed);
     }
-    const Tensor tensor = Tensor::View(type, bytes, node.constant);
+    const Tensor tensor = Tensor::View(type, bytes, node.facts);
     return ArrayOf<Residue>(type.shape, tensor.ToDoubles());
   }
 

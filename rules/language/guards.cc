@@ -330,7 +330,7 @@ std::optional<double> ConstantNumber(const Graph& graph, Edge edge) {
   const std::string& bytes = node.constant->inline_bytes;
   if (!IsFloat(type.dtype) || type.NumElements() != 1) return std::nullopt;
   if (static_cast<int64_t>(bytes.size()) != type.Bytes()) return std::nullopt;
-  return Tensor::View(type, bytes, node.constant).At(0);
+  return Tensor::View(type, bytes, node.facts).At(0);
 }
 
 }  // namespace ag

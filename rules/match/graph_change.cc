@@ -12,19 +12,17 @@ class PlaceComparison {
   bool Same(NodeId then, NodeId now) const {
     const Node& a = before_.node(then);
     const Node& b = after_.node(now);
-    if (a.op != b.op || a.inputs.size() != b.inputs.size() || a.constant != b.constant) {
-      return false;
+    const std::span<const Edge> from = before_.operands(then), to = after_.operands(now);
+    if (a.op != b.op || from.size() != to.size()) return false;
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (place_[from[i].node] != to[i].node || from[i].output != to[i].output) return false;
     }
-    if (a.attributes != b.attributes && !(*a.attributes == *b.attributes)) return false;
-    for (size_t i = 0; i < a.inputs.size(); ++i) {
-      if (place_[a.inputs[i].node] != b.inputs[i].node) return false;
-      if (a.inputs[i].output != b.inputs[i].output) return false;
+    if (a.facts != b.facts) {
+      if (a.constant != b.constant || !(*a.attributes == *b.attributes)) return false;
+      // The types of other nodes follow from their operands.
+      if (from.empty() && a.outputs != b.outputs) return false;
     }
-    if (b.inputs.empty()) {
-      if (a.outputs != b.outputs) return false;  // Other nodes' types follow from their operands.
-    } else if (before_.is_constant(then) != after_.is_constant(now)) {
-      return false;
-    }
+    if (before_.is_constant(then) != after_.is_constant(now)) return false;
     for (int32_t o = 0; o < static_cast<int32_t>(a.outputs.size()); ++o) {
       if (before_.has_one_use({then, o}) != after_.has_one_use({now, o})) return false;
     }

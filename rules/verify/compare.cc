@@ -59,7 +59,7 @@ class Source {
     const TensorType& type = node.outputs[0];
     const std::string& bytes = node.constant->inline_bytes;
     if (bytes.empty()) return Of<T>(type, node.constant->digest);
-    const Tensor tensor = Tensor::View(type, bytes, node.constant);
+    const Tensor tensor = Tensor::View(type, bytes, node.facts);
     std::vector<double> values;
     for (int64_t i = 0; i < type.NumElements(); ++i) values.push_back(tensor.At(i));
     return ArrayOf<T>(type.shape, values);
