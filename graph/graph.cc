@@ -36,6 +36,7 @@ std::shared_ptr<Graph::Data> Graph::IndexGraph(std::vector<Node> nodes, std::vec
                                                std::vector<GraphOutput> outputs) {
   auto data = std::make_shared<Data>();
   data->edge_begin.reserve(nodes.size() + 1);
+  data->facts.reserve(nodes.size());
   data->operand_begin.reserve(nodes.size() + 1);
   data->operands.reserve(2 * nodes.size());
   data->is_constant.resize(nodes.size());
@@ -43,6 +44,7 @@ std::shared_ptr<Graph::Data> Graph::IndexGraph(std::vector<Node> nodes, std::vec
   for (size_t i = 0; i < nodes.size(); ++i) {
     data->edge_begin.push_back(edges);
     edges += static_cast<int32_t>(nodes[i].outputs.size());
+    data->facts.push_back(nodes[i].facts.get());
     data->operand_begin.push_back(static_cast<int32_t>(data->operands.size()));
     data->operands.insert(data->operands.end(), nodes[i].inputs.begin(), nodes[i].inputs.end());
     data->is_constant[i] = IsConstant(nodes[i], data->is_constant) ? 1 : 0;

@@ -135,6 +135,16 @@ class Graph {
     return {tables_->operands.data() + begin[0], tables_->operands.data() + begin[1]};
   }
 
+  // Whether both nodes are copies of one, operands apart; the same as node(id).facts are.
+  bool shares_facts(NodeId id, const Graph& other, NodeId others) const {
+    return tables_->facts[id] == other.tables_->facts[others];
+  }
+
+  int32_t output_count(NodeId id) const {
+    const int32_t* begin = tables_->edge_begin.data() + id;
+    return begin[1] - begin[0];
+  }
+
   // The readers of `e`, without graph outputs.
   std::span<const Use> uses(Edge e) const {
     const auto begin = tables_->use_begin.begin() + tables_->NumberOf(e);
@@ -167,6 +177,8 @@ class Graph {
     std::vector<NodeId> inputs;
     std::vector<std::string> input_names;
     std::vector<GraphOutput> outputs;
+
+    std::vector<const NodeFacts*> facts;  // Of the nodes.
 
     // The operands of node n are operands[operand_begin[n] .. operand_begin[n + 1]).
     std::vector<int32_t> operand_begin;

@@ -86,9 +86,12 @@ bool BeamSearch::Pass() {
 bool BeamSearch::SettleFront(Level* level) {
   std::vector<Level::node_type> front;
   size_t place = 0;
+  const int64_t version = setting_.times.version();
   for (auto it = level->begin(); it != level->end() && place < kWidth; ++place) {
     const auto next = std::next(it);
-    if (!it->second.is_settled) front.push_back(level->extract(it));
+    Entry& entry = it->second;
+    entry.is_settled = entry.is_settled || entry.measured_at == version;  // It keeps its score.
+    if (!entry.is_settled) front.push_back(level->extract(it));
     it = next;
   }
   std::vector<Graph> graphs;
@@ -123,6 +126,7 @@ void BeamSearch::Expand(DerivedGraphs::Id graph, const Place& place) {
         const GraphKey key{EstimateOf(child.scored), child.child.hash};
         if (key.first == kNoTimeNs) return;
         Entry entry{.parent = place, .rewrite = child.rewrite};
+        if (IsMeasured(child.scored->groups)) entry.measured_at = setting_.times.version();
         entry.graph = graphs_.Add(graph, std::move(child.rewrite), std::move(child.child));
         levels_[static_cast<size_t>(place.rewrites) + 1].emplace(key, std::move(entry));
       });

@@ -50,6 +50,8 @@ class BeamSearch {
     Rewrite rewrite;          // What made the graph.
     int turns = 0;            // Number of times its groups were measured.
     bool is_settled = false;  // Its estimate is final.
+    // LearnedTimes::version() when it was made, if all its groups were measured; -1: they were not.
+    int64_t measured_at = -1;
   };
   using Level = std::map<GraphKey, Entry>;
 

@@ -10,26 +10,29 @@ class PlaceComparison {
 
   // Whether a match sees node `now` of the new graph as it saw node `then` of the old one.
   bool Same(NodeId then, NodeId now) const {
-    const Node& a = before_.node(then);
-    const Node& b = after_.node(now);
     const std::span<const Edge> from = before_.operands(then), to = after_.operands(now);
-    if (a.op != b.op || from.size() != to.size()) return false;
+    if (from.size() != to.size()) return false;
     for (size_t i = 0; i < from.size(); ++i) {
       if (place_[from[i].node] != to[i].node || from[i].output != to[i].output) return false;
     }
-    if (a.facts != b.facts) {
-      if (a.constant != b.constant || !(*a.attributes == *b.attributes)) return false;
-      // The types of other nodes follow from their operands.
-      if (from.empty() && a.outputs != b.outputs) return false;
-    }
     if (before_.is_constant(then) != after_.is_constant(now)) return false;
-    for (int32_t o = 0; o < static_cast<int32_t>(a.outputs.size()); ++o) {
+    if (!before_.shares_facts(then, after_, now) && !HaveEqualFacts(then, now)) return false;
+    const auto outputs = before_.output_count(then);
+    for (int32_t o = 0; o < outputs; ++o) {
       if (before_.has_one_use({then, o}) != after_.has_one_use({now, o})) return false;
     }
     return true;
   }
 
  private:
+  bool HaveEqualFacts(NodeId then, NodeId now) const {
+    const Node& a = before_.node(then);
+    const Node& b = after_.node(now);
+    if (a.op != b.op || a.constant != b.constant || !(*a.attributes == *b.attributes)) return false;
+    // The types of other nodes follow from their operands.
+    return !a.inputs.empty() || a.outputs == b.outputs;
+  }
+
   const Graph& before_;
   const Graph& after_;
   const std::span<const NodeId> place_;

@@ -53,7 +53,6 @@ class MatchUpdate {
   explicit MatchUpdate(MatchSet* set)
       : set_(*set), graph_(set->graph_), index_(graph_), rules_(set->rules_->rules()) {
     again_.resize(rules_.size());
-    matchers_.resize(rules_.size());
     set_.by_rule_.resize(rules_.size());
   }
 
@@ -162,11 +161,12 @@ class MatchUpdate {
   // Matches at the listed roots of rule r; returns their spots, ascending by name.
   std::vector<Spot> MatchAgain(int r) {
     std::vector<Spot> spots;
+    std::optional<Matcher> matcher;
+    matching_ = r;
     for (const NodeId id : again_[r]) {
       if (!rules_[r].MayMatch(graph_, id)) continue;
-      if (!matchers_[r]) matchers_[r].emplace(graph_, index_, *rules_[r].pattern, AddMatch, this);
-      matching_ = r;
-      matchers_[r]->RunAt(id);
+      if (!matcher) matcher.emplace(graph_, index_, *rules_[r].pattern, AddMatch, this);
+      matcher->RunAt(id);
       if (found_.empty()) continue;
       spots.push_back(
           {set_.name_of_[id], std::make_shared<const std::vector<Match>>(std::move(found_))});
@@ -397,7 +397,6 @@ class MatchUpdate {
   std::vector<std::vector<NodeId>> again_;  // By rule: first roots to match again, ascending.
   std::vector<uint8_t> gone_;               // By rule: may have lost a root.
   Serials serials_ = Serials::kKept;
-  std::vector<std::optional<Matcher>> matchers_;
   int matching_ = -1;  // The rule to which found_ belongs.
   std::vector<Match> found_;
   std::vector<std::pair<NodeId, int>> order_;
