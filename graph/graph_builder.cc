@@ -61,7 +61,6 @@ struct GraphBuilder::State {
   // Returns the edge that a reader of `e` reads, if the reader was added after `since`
   // replacements. Ends because each step uses a later replacement than the step before.
   Edge Resolve(Edge e, int32_t since) const {
-    if (replacement_count == 0) return e;
     while (static_cast<size_t>(e.node) < is_replaced.size() && is_replaced[e.node] != 0) {
       const auto found = replacements.find(e);
       if (found == replacements.end()) break;
@@ -181,7 +180,9 @@ const Node& GraphBuilder::node(NodeId id) const { return state_->node(id); }
 class GraphBuilder::Walk {
  public:
   explicit Walk(const State& state)
-      : state_(state), place_(static_cast<size_t>(state.size()), kUnseen) {
+      : state_(state),
+        old_(state.base.nodes().data()),
+        place_(static_cast<size_t>(state.size()), kUnseen) {
     nodes_.reserve(place_.size());
   }
 
@@ -189,7 +190,7 @@ class GraphBuilder::Walk {
     for (const NodeId id : state_.inputs) {
       inputs_.push_back(static_cast<NodeId>(nodes_.size()));
       place_[id] = inputs_.back();
-      nodes_.push_back(state_.node(id));
+      nodes_.push_back(NodeOf(id));
     }
   }
 
@@ -198,14 +199,13 @@ class GraphBuilder::Walk {
     if (place_[root] >= 0) return OkStatus();
     AG_TRY(Push(root));
     while (!stack_.empty()) {
-      const NodeId id = stack_.back().id;
-      const Node& node = state_.node(id);
-      if (stack_.back().next == node.inputs.size()) {
-        Place(id, node);
+      Frame& frame = stack_.back();
+      if (frame.next == frame.end) {
+        Place(frame.id, NodeOf(frame.id));
         stack_.pop_back();
         continue;
       }
-      const Edge operand = state_.Resolve(node.inputs[stack_.back().next++], state_.SinceOf(id));
+      const Edge operand = Resolved(*frame.next++, frame.id);
       if (place_[operand.node] < 0) AG_TRY(Push(operand.node));
     }
     return OkStatus();
@@ -224,11 +224,23 @@ class GraphBuilder::Walk {
  private:
   struct Frame {
     NodeId id;
-    size_t next;  // The next operand to visit.
+    const Edge* next;  // The next operand to visit.
+    const Edge* end;
   };
 
+  const Node& NodeOf(NodeId id) const {
+    return id < state_.base.size() ? old_[id] : state_.node(id);
+  }
+
+  // Returns the edge that `reader` reads as its operand `e`.
+  Edge Resolved(Edge e, NodeId reader) const {
+    const auto node = static_cast<size_t>(e.node);
+    const bool may_be_replaced = node < state_.is_replaced.size() && state_.is_replaced[node] != 0;
+    return may_be_replaced ? state_.Resolve(e, state_.SinceOf(reader)) : e;
+  }
+
   Status Push(NodeId id) {
-    const Node& node = state_.node(id);
+    const Node& node = NodeOf(id);
     if (place_[id] == kOpen) {
       return Err(StatusCode::kInvalidArgument, "graph: a cycle goes through node {}, {}", id,
                  Info(node.op).text_name);
@@ -241,18 +253,18 @@ class GraphBuilder::Walk {
       return OkStatus();
     }
     place_[id] = kOpen;
-    stack_.push_back({id, 0});
+    stack_.push_back({id, node.inputs.data(), node.inputs.data() + node.inputs.size()});
     return OkStatus();
   }
 
   void Place(NodeId id, const Node& node) {
     place_[id] = static_cast<NodeId>(nodes_.size());
     nodes_.push_back(node);
-    const int32_t since = state_.SinceOf(id);
-    for (Edge& e : nodes_.back().inputs) e = Placed(state_.Resolve(e, since));
+    for (Edge& e : nodes_.back().inputs) e = Placed(Resolved(e, id));
   }
 
   const State& state_;
+  const Node* const old_;      // Those of the base.
   std::vector<NodeId> place_;  // By the builder's id: kUnseen, kOpen or the new id.
   std::vector<Node> nodes_;
   std::vector<NodeId> inputs_;
