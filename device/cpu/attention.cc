@@ -2,7 +2,9 @@
 // scores in memory (Rabe and Staats 2021, "Self-attention does not need O(n^2) memory", section 2).
 // Transposes of the operands and of the result are read and written as strides.
 #include <algorithm>
-#include <optional>
+#include <bit>
+#include <cmath>
+#include <limits>
 
 #include "base/text.h"
 #include "device/cpu/attention_loops.h"
@@ -10,7 +12,7 @@
 #include "device/cpu/host.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
-#include "device/cpu/strided.h"
+#include "device/cpu/visible_keys.h"
 
 namespace ag::cpu {
 namespace {
@@ -21,29 +23,24 @@ Status Refuse(std::string_view why) {
   return Err(StatusCode::kUnimplemented, "attention: {}", why);
 }
 
-Ints DenseStrides(const Shape& shape) { return RowMajorStrides({shape.begin(), shape.end()}); }
-
-// A tensor in memory: a port of the group or a constant, behind some transposes.
+// An operand of the form in memory: a port of the group or a constant.
 struct Operand {
-  Edge edge;
+  DType dtype = DType::kFloat32;
   int port = -1;
-  Tensor held;  // The constant, where port is -1.
-  Shape shape;
-  Ints strides;
+  Tensor held;           // The constant, where port is -1.
   int64_t elements = 0;  // In memory.
+  int64_t offset = 0;    // Of the first item's matrix.
+  std::vector<StridedPart> items;
+  int64_t row = 0, column = 0;
 
-  // Repeats the tensor along axes in front and axes of size 1, so that it has `wanted`.
-  bool Broadcast(const Shape& wanted) {
-    if (shape.size() > wanted.size()) return false;
-    const size_t missing = wanted.size() - shape.size();
-    shape.insert(shape.begin(), missing, int64_t{1});
-    strides.insert(strides.begin(), missing, 0);
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      if (shape[i] == 1) strides[i] = 0;
-      if (shape[i] != 1 && shape[i] != wanted[i]) return false;
-      shape[i] = wanted[i];
+  void Place(const StridedView& view) {
+    const size_t rank = view.axes.size();
+    offset = view.offset;
+    for (size_t i = 0; i + 2 < rank; ++i) {
+      items.insert(items.end(), view.axes[i].begin(), view.axes[i].end());
     }
-    return true;
+    row = *StrideOf(view.axes[rank - 2]);
+    column = *StrideOf(view.axes[rank - 1]);
   }
 
   template <class T>
@@ -51,206 +48,143 @@ struct Operand {
     return port >= 0 ? static_cast<const T*>(inputs[port])
                      : reinterpret_cast<const T*>(held.bytes().data());
   }
-  // Where the last two axes of one batch item begin. `item` counts the rest in row-major order.
-  int64_t OffsetOf(int64_t item) const {
-    int64_t offset = 0;
-    for (size_t i = shape.size() - 2; i-- > 0;) {
-      offset += item % shape[i] * strides[i];
-      item /= shape[i];
-    }
-    return offset;
-  }
+  // Returns the matrix of an item. `item` counts in row-major order.
   template <class T>
   StridedMatrix<const T> Matrix(const T* data, int64_t item) const {
-    const size_t rank = shape.size();
-    return {data + OffsetOf(item), strides[rank - 2], strides[rank - 1]};
+    int64_t at = offset;
+    for (size_t i = items.size(); i-- > 0; item /= items[i].size) {
+      at += item % items[i].size * items[i].stride;
+    }
+    return {data + at, row, column};
   }
 };
 
 struct Step {
   ScoreStep::Kind kind = ScoreStep::Kind::kAdd;
   Operand operand;
+  float fill = 0;  // Of kReplace.
+  bool keeps = true;
 };
 
-// softmax(steps(q . k * scale)) . v, with k as [..., depth, keys].
+// The group's form with its operands in memory.
 struct Form {
   DType dtype = DType::kFloat32;
-  Operand q, k, v, out;  // `out` with the result's axes before its transposes.
+  Operand q, k, v, out;
   std::vector<Step> steps;
   float scale = 1;
-  int64_t queries = 0, keys = 0, depth = 0, width = 0, items = 1;
+  int64_t items = 1, queries = 0, keys = 0, depth = 0, width = 0;
 };
 
-// Reads the form of a group from its nodes.
-class Reader {
- public:
-  explicit Reader(const GroupContext& context) : context_(context), graph_(context.graph) {}
-
-  StatusOr<Form> Read() {
-    AG_TRY(CheckTypes());
-    const NodeId last = ReadTransposesOfResult();
-    AG_LET(const NodeId probabilities, ReadProduct(last, &form_.v));
-    const Node& softmax = graph_.node(probabilities);
-    const auto rank = static_cast<int64_t>(softmax.outputs[0].shape.size());
-    if (softmax.op != OpKind::kSoftmax || !context_.IsInside(probabilities) ||
-        softmax.Int("axis") != rank - 1) {
-      return Refuse("no softmax over the keys");
-    }
-    NodeId scores = softmax.inputs[0].node;
-    for (; context_.IsInside(scores) && graph_.node(scores).op != OpKind::kMatMul;
-         scores = Inner(scores)) {
-      AG_TRY(ReadStep(scores));
-    }
-    std::ranges::reverse(form_.steps);
-    if (!context_.IsInside(scores)) return Refuse("no product in front of the softmax");
-    AG_TRY(ReadScores(scores));
-    return std::move(form_);
+// The number that a step puts in the place of scores, and the mark of those that stay.
+struct Replacement {
+  float kept = std::bit_cast<float>(kKeptScore), fill = 0;
+  explicit Replacement(float number) : fill(number) {
+    if (std::bit_cast<uint32_t>(fill) == kKeptScore) fill = std::numeric_limits<float>::quiet_NaN();
   }
+};
 
- private:
-  // All values are f32, or all are bf16 where kernels take it.
-  Status CheckTypes() {
-    form_.dtype = graph_.type(context_.group.outputs[0].edge).dtype;
-    if (!context_.IsComputed(form_.dtype)) return Refuse("not f32");
-    for (const NodeId id : context_.group.nodes) {
-      if (graph_.node(id).outputs[0].dtype != form_.dtype) return Refuse("not f32");
-    }
-    for (const Port& port : context_.group.inputs) {
-      if (graph_.type(port.edge).dtype != form_.dtype) return Refuse("not f32");
-    }
+// Writes a mask of booleans as the operand of a kReplace.
+void WriteReplacements(const Step& step, const uint8_t* mask, float* to) {
+  const Replacement numbers(step.fill);
+  for (int64_t i = 0; i < step.operand.elements; ++i) {
+    to[i] = (mask[i] != 0) == step.keeps ? numbers.kept : numbers.fill;
+  }
+}
+
+// Finds the operands of a group's form. Without constants, those are left out.
+class Binder {
+ public:
+  explicit Binder(const GroupContext& context) : context_(context), graph_(context.graph) {}
+
+  StatusOr<Form> Bind() {
     if (!ArePlain(context_.group) || context_.group.outputs.size() != 1) {
       return Refuse("not one result in plain layout");
     }
-    return OkStatus();
-  }
-
-  // Returns the product whose result the group writes. Sets `out`.
-  NodeId ReadTransposesOfResult() {
-    NodeId id = context_.group.outputs[0].edge.node;
-    Operand& out = form_.out;
-    out.strides = DenseStrides(graph_.node(id).outputs[0].shape);
-    for (; graph_.node(id).op == OpKind::kTranspose; id = graph_.node(id).inputs[0].node) {
-      const Ints perm = graph_.node(id).IntList("perm");
-      const Ints after = out.strides;
-      for (size_t i = 0; i < perm.size(); ++i) out.strides[perm[i]] = after[i];
+    AG_LET(const AttentionForm of, ReadAttention(graph_, context_.group.nodes));
+    Form form{.dtype = graph_.type(context_.group.outputs[0].edge).dtype,
+              .items = of.items,
+              .queries = of.queries,
+              .keys = of.keys,
+              .depth = of.depth,
+              .width = of.width};
+    if (!context_.IsComputed(form.dtype)) return Refuse("not f32");
+    form.out.Place(of.out);
+    AG_LET(form.q, Find(of.q, form.dtype));
+    AG_LET(form.k, Find(of.k, form.dtype));
+    AG_LET(form.v, Find(of.v, form.dtype));
+    for (const AttentionFactor& factor : of.factors) {
+      if (graph_.type(factor.constant).dtype != form.dtype)
+        return Refuse("a scale of another type");
+      if (context_.constants == nullptr) continue;
+      AG_LET(const float value, Number(factor.constant));
+      form.scale = factor.divides ? form.scale / value : form.scale * value;
     }
-    out.shape = graph_.node(id).outputs[0].shape;
-    return id;
-  }
-
-  // Reads the second product, returns the node of its left operand.
-  StatusOr<NodeId> ReadProduct(NodeId id, Operand* right) {
-    const Node& node = graph_.node(id);
-    const size_t rank = node.outputs[0].shape.size();
-    if (!context_.IsInside(id) || node.op != OpKind::kMatMul || rank < 2 ||
-        graph_.type(node.inputs[0]).shape.size() != rank) {
-      return Refuse("no product behind the softmax");
+    for (const AttentionStep& step : of.steps) {
+      AG_LET(Step bound, BindStep(step, form.dtype));
+      form.steps.push_back(std::move(bound));
     }
-    AG_LET(*right, ReadOperand(node.inputs[1]));
-    if (right->shape.size() < 2) return Refuse("values of rank 1");
-    Shape wanted = node.outputs[0].shape;
-    const Shape& left = graph_.type(node.inputs[0]).shape;
-    if (!std::equal(left.begin(), left.end() - 2, wanted.begin())) return Refuse("repeated scores");
-    form_.queries = wanted[rank - 2];
-    form_.width = wanted[rank - 1];
-    form_.keys = left[rank - 1];
-    if (form_.keys == 0) return Refuse("no keys");
-    for (size_t i = 0; i + 2 < rank; ++i) form_.items *= wanted[i];
-    wanted[rank - 2] = form_.keys;
-    if (!right->Broadcast(wanted)) return Refuse("values of another shape");
-    return node.inputs[0].node;
+    return form;
   }
 
-  Status ReadScores(NodeId id) {
-    const Node& node = graph_.node(id);
-    Shape wanted = node.outputs[0].shape;
-    const size_t rank = wanted.size();
-    if (rank != form_.out.shape.size()) return Refuse("scores of another rank");
-    AG_LET(form_.q, ReadOperand(node.inputs[0]));
-    AG_LET(form_.k, ReadOperand(node.inputs[1]));
-    if (form_.q.shape.size() < 2 || form_.k.shape.size() < 2) return Refuse("operands of rank 1");
-    form_.depth = form_.q.shape.back();
-    wanted[rank - 1] = form_.depth;
-    if (!form_.q.Broadcast(wanted)) return Refuse("queries of another shape");
-    wanted[rank - 2] = form_.depth;
-    wanted[rank - 1] = form_.keys;
-    if (!form_.k.Broadcast(wanted)) return Refuse("keys of another shape");
-    return OkStatus();
-  }
-
-  // Returns the node of the operand that the group makes, of an operator with two.
-  NodeId Inner(NodeId id) const {
-    const auto& inputs = graph_.node(id).inputs;
-    return context_.IsInside(inputs[0].node) ? inputs[0].node : inputs.back().node;
-  }
-
-  Status ReadStep(NodeId id) {
-    using Kind = ScoreStep::Kind;
-    const Node& node = graph_.node(id);
-    static constexpr std::pair<OpKind, Kind> kKinds[] = {{OpKind::kAdd, Kind::kAdd},
-                                                         {OpKind::kSub, Kind::kSub},
-                                                         {OpKind::kMul, Kind::kMul},
-                                                         {OpKind::kDiv, Kind::kDiv}};
-    const auto* found = std::ranges::find(kKinds, node.op, &std::pair<OpKind, Kind>::first);
-    if (found == std::end(kKinds)) return Refuse(Info(node.op).name);
-    const bool is_left = context_.IsInside(node.inputs[0].node);
-    const bool commutes = node.op == OpKind::kAdd || node.op == OpKind::kMul;
-    if (is_left == context_.IsInside(node.inputs[1].node) || (!is_left && !commutes)) {
-      return Refuse("an operand that the scores divide or are taken from");
-    }
-    Step step{found->second, {}};
-    AG_LET(step.operand, ReadOperand(node.inputs[is_left ? 1 : 0]));
-    if (!step.operand.Broadcast(node.outputs[0].shape)) return Refuse("scores that grow");
-    form_.steps.push_back(std::move(step));
-    return OkStatus();
-  }
-
-  // Follows the transposes of the group in front of an operand.
-  StatusOr<Operand> ReadOperand(Edge edge) {
-    std::vector<Ints> perms;
-    for (; context_.IsInside(edge.node); edge = graph_.node(edge.node).inputs[0]) {
-      const Node& node = graph_.node(edge.node);
-      if (node.op != OpKind::kTranspose) return Refuse("an operand made inside the group");
-      perms.push_back(node.IntList("perm"));
-    }
-    Operand operand;
-    operand.edge = edge;
-    operand.port = context_.InputOf(edge);
-    operand.shape = graph_.type(edge).shape;
-    operand.elements = graph_.type(edge).NumElements();
-    operand.strides = DenseStrides(operand.shape);
-    for (auto perm = perms.rbegin(); perm != perms.rend(); ++perm) {
-      const Shape shape = operand.shape;
-      const Ints strides = operand.strides;
-      for (size_t i = 0; i < perm->size(); ++i) {
-        operand.shape[i] = shape[(*perm)[i]];
-        operand.strides[i] = strides[(*perm)[i]];
-      }
-    }
-    if (operand.port < 0 && context_.constants != nullptr) {
-      AG_LET(operand.held, context_.FloatConstants()->Get(edge));
-      if (operand.held.type().dtype != DType::kFloat32) return Refuse("a constant that is not f32");
+ private:
+  StatusOr<Operand> Find(const AttentionOperand& of, DType dtype) const {
+    Operand operand{.dtype = graph_.type(of.edge).dtype, .port = context_.InputOf(of.edge)};
+    if (operand.dtype != dtype) return Refuse("an operand of another type");
+    operand.elements = graph_.type(of.edge).NumElements();
+    operand.Place(of.view);
+    if (operand.port >= 0 || context_.constants == nullptr) return operand;
+    AG_LET(operand.held, context_.FloatConstants()->Get(of.edge));
+    const DType held = operand.held.type().dtype;
+    if (held != DType::kFloat32 && held != DType::kBool) {
+      return Refuse("a constant that is not f32");
     }
     return operand;
   }
 
+  StatusOr<float> Number(Edge constant) const {
+    AG_LET(const Tensor value, context_.FloatConstants()->Get(constant));
+    return static_cast<float>(value.At(0));
+  }
+
+  // Makes the mask of a kReplace floats where it is constant.
+  StatusOr<Step> BindStep(const AttentionStep& of, DType dtype) const {
+    const bool replaces = of.kind == ScoreStep::Kind::kReplace;
+    Step step{.kind = of.kind, .keeps = of.keeps};
+    AG_LET(step.operand, Find(of.operand, replaces ? DType::kBool : dtype));
+    if (!replaces || context_.constants == nullptr) return step;
+    AG_LET(step.fill, Number(of.fill));
+    if (step.operand.port >= 0) return step;
+    Tensor floats = Tensor::Zeros({DType::kFloat32, step.operand.held.type().shape});
+    WriteReplacements(step, step.operand.held.As<uint8_t>().data(), floats.Mutable<float>().data());
+    step.operand.held = std::move(floats);
+    step.operand.dtype = DType::kFloat32;
+    return step;
+  }
+
   const GroupContext& context_;
   const Graph& graph_;
-  Form form_;
 };
 
-// Folds a first step by a scalar constant into the scale of the queries.
-void FoldScale(Form* form) {
-  using Kind = ScoreStep::Kind;
-  while (!form->steps.empty()) {
-    const Step& step = form->steps[0];
-    const bool scales = step.kind == Kind::kMul || step.kind == Kind::kDiv;
-    if (!scales || step.operand.port >= 0 || step.operand.held.type().NumElements() != 1) return;
-    const float value = *reinterpret_cast<const float*>(step.operand.held.bytes().data());
-    if (step.kind == Kind::kMul) form->scale *= value;
-    if (step.kind == Kind::kDiv) form->scale /= value;
-    form->steps.erase(form->steps.begin());
-  }
+// Returns the keys that queries see by the constants among the steps.
+VisibleKeys VisibleKeysOf(const Form& form) {
+  const auto is_constant = [](const Step& step) { return step.operand.port < 0; };
+  if (std::ranges::none_of(form.steps, is_constant)) return {};
+  const auto differs = [&](const Step& step) {
+    return is_constant(step) &&
+           std::ranges::any_of(step.operand.items,
+                               [](const StridedPart& part) { return part.stride != 0; });
+  };
+  const int64_t items = std::ranges::any_of(form.steps, differs) ? form.items : 1;
+  return VisibleKeys::Of(form.queries, form.keys, items, [&](int64_t item) {
+    std::vector<ConstantStep> steps;
+    for (const Step& step : form.steps) {
+      steps.emplace_back();
+      if (!is_constant(step)) continue;
+      const auto* data = reinterpret_cast<const float*>(step.operand.held.bytes().data());
+      steps.back() = {step.kind, step.operand.Matrix(data, item)};
+    }
+    return steps;
+  });
 }
 
 // With elements of type T: float, or uint16_t that holds bf16.
@@ -262,10 +196,12 @@ class Attention : public Kernel {
         loops_(loops),
         block_(std::min(block, form_.keys)),
         cores_(cores),
-        steps_(static_cast<size_t>(cores) * form_.steps.size()) {
+        steps_(static_cast<size_t>(cores) * form_.steps.size()),
+        visible_(VisibleKeysOf(form_)),
+        sees_all_(visible_.any() ? form_.items : 0) {
     for (const Step& step : form_.steps) {
-      const bool is_widened = sizeof(T) < sizeof(float) && step.operand.port >= 0;
-      operand_floats_.push_back(is_widened ? step.operand.elements : 0);
+      const bool is_float = step.operand.port < 0 || step.operand.dtype == DType::kFloat32;
+      operand_floats_.push_back(is_float ? 0 : step.operand.elements);
       widened_bytes_ += AlignUp(operand_floats_.back() * sizeof(float));
     }
   }
@@ -277,9 +213,12 @@ class Attention : public Kernel {
     const int64_t vectors = (form_.queries + loops_.lanes - 1) / loops_.lanes;
     const int64_t tiles = (vectors + loops_.vectors - 1) / loops_.vectors;
     WidenOperands(context.scratch, inputs);
+    if (visible_.any()) FindWhoSeesAll(inputs);
     ParallelFor(cores_, form_.items * tiles, 1, [&](int64_t begin, int64_t end, int worker) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t t = i % tiles;
+        // With a causal mask the last tiles have most to do: each share has some of them.
+        const int64_t place = i % tiles;
+        const int64_t t = place % 2 == 0 ? place / 2 : tiles - 1 - place / 2;
         const int64_t first = vectors * t / tiles * loops_.lanes;
         const int64_t last = std::min(vectors * (t + 1) / tiles * loops_.lanes, form_.queries);
         RunTile(i / tiles, first, last, worker, context.scratch, inputs,
@@ -294,16 +233,38 @@ class Attention : public Kernel {
     return AlignUp(loops_.ScratchFloats(form_.depth, form_.width, block_) * sizeof(float));
   }
 
-  // Writes the operands of steps that lie as bf16 to the begin of the scratch memory.
+  // Writes the operands of steps that lie as bf16 or booleans to the begin of the scratch memory.
   void WidenOperands(std::byte* scratch, Inputs inputs) const {
-    if constexpr (sizeof(T) < sizeof(float)) {
-      for (size_t i = 0; i < operand_floats_.size(); ++i) {
-        if (operand_floats_[i] == 0) continue;
-        WidenHalf(DType::kBFloat16, form_.steps[i].operand.template Data<T>(inputs),
-                  reinterpret_cast<float*>(scratch), operand_floats_[i]);
-        scratch += AlignUp(operand_floats_[i] * sizeof(float));
+    for (size_t i = 0; i < operand_floats_.size(); ++i) {
+      if (operand_floats_[i] == 0) continue;
+      const Step& step = form_.steps[i];
+      auto* to = reinterpret_cast<float*>(scratch);
+      if (step.operand.dtype == DType::kBool) {
+        WriteReplacements(step, step.operand.template Data<uint8_t>(inputs), to);
+      } else {
+        WidenHalf(DType::kBFloat16, step.operand.template Data<uint16_t>(inputs), to,
+                  operand_floats_[i]);
       }
+      scratch += AlignUp(operand_floats_[i] * sizeof(float));
     }
+  }
+
+  // Sets sees_all_: an item's queries see all keys where a hidden key's probability might not be
+  // zero, or its value is infinite or NaN, so that the product is NaN.
+  void FindWhoSeesAll(Inputs inputs) {
+    ParallelFor(cores_, form_.items, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t item = begin; item < end; ++item) {
+        const auto largest = [&](const Operand& operand, int64_t rows, int64_t columns) {
+          return std::bit_cast<float>(LargestMagnitude(
+              InstructionSet(), operand.Matrix(operand.Data<T>(inputs), item), rows, columns));
+        };
+        const float product = largest(form_.q, form_.queries, form_.depth) *
+                              largest(form_.k, form_.depth, form_.keys) *
+                              static_cast<float>(form_.depth) * std::abs(form_.scale);
+        const float value = largest(form_.v, form_.keys, form_.width);
+        sees_all_[item] = !visible_.Holds(product) || !std::isfinite(value);
+      }
+    });
   }
 
   // Computes queries [first, last) of one batch item.
@@ -313,8 +274,10 @@ class Attention : public Kernel {
       return operand.Matrix(operand.template Data<T>(inputs), item);
     };
     const std::byte* own = scratch + widened_bytes_ + worker * ScratchOfWorker();
+    KeyRange seen{0, form_.keys};
+    if (visible_.any() && sees_all_[item] == 0) seen = visible_.Of(first, last);
     AttentionTile<T> tile{.queries = last - first,
-                          .keys = form_.keys,
+                          .keys = seen.last - seen.first,
                           .depth = form_.depth,
                           .width = form_.width,
                           .block = block_,
@@ -324,7 +287,8 @@ class Attention : public Kernel {
                           .scratch = reinterpret_cast<float*>(const_cast<std::byte*>(own))};
     const StridedMatrix<const T> k = matrix(form_.k),
                                  out = form_.out.template Matrix<T>(result, item);
-    tile.k = {k.data, k.column, k.row};
+    tile.k = {k.data + seen.first * k.column, k.column, k.row};
+    tile.v.data += seen.first * tile.v.row;
     tile.q.data += first * tile.q.row;
     tile.out = {result + (out.data - result) + first * out.row, out.row, out.column};
     const std::span<ScoreStep> steps(steps_.data() + worker * form_.steps.size(),
@@ -334,7 +298,7 @@ class Attention : public Kernel {
       const float* floats = operand_floats_[i] == 0 ? operand.template Data<float>(inputs)
                                                     : reinterpret_cast<const float*>(scratch);
       steps[i] = {form_.steps[i].kind, operand.Matrix(floats, item)};
-      steps[i].operand.data += first * steps[i].operand.row;
+      steps[i].operand.data += first * steps[i].operand.row + seen.first * steps[i].operand.column;
       scratch += AlignUp(operand_floats_[i] * sizeof(float));
     }
     tile.steps = steps;
@@ -345,20 +309,22 @@ class Attention : public Kernel {
   const AttentionLoops<T>& loops_;
   int64_t block_;
   int cores_;
-  std::vector<int64_t> operand_floats_;  // Of each step's operand that lies as bf16; else 0.
+  std::vector<int64_t> operand_floats_;  // Of each step's operand that does not lie as f32; else 0.
   size_t widened_bytes_ = 0;
   std::vector<ScoreStep> steps_;  // Of each worker's tile.
+  VisibleKeys visible_;
+  std::vector<uint8_t> sees_all_;  // By item; empty: all do.
 };
 
 // What the loops on bf16 need of the operands of the products.
 Status CheckBf16(const Form& form) {
   if (form.q.port < 0 || form.k.port < 0 || form.v.port < 0) return Refuse("bf16 constants");
-  const size_t rank = form.q.shape.size();
-  if (form.depth % 2 != 0 || form.q.strides[rank - 1] != 1 || form.k.strides[rank - 2] != 1) {
+  if (form.depth % 2 != 0 || form.q.column != 1 || form.k.row != 1) {
     return Refuse("no pairs of bf16 along the depth");
   }
-  for (size_t i = 0; i + 1 < rank; ++i) {
-    if (form.q.strides[i] % 2 != 0) return Refuse("queries at odd places");
+  const auto is_odd = [](const StridedPart& part) { return part.stride % 2 != 0; };
+  if (form.q.row % 2 != 0 || form.q.offset % 2 != 0 || std::ranges::any_of(form.q.items, is_odd)) {
+    return Refuse("queries at odd places");
   }
   return OkStatus();
 }
@@ -369,7 +335,7 @@ constexpr std::string_view kBf16Prefix = "bf16_", kNarrowForm = "narrow";
 // block is left out where the smaller one holds all keys, and a form whose loops are those of one
 // before it.
 StatusOr<std::vector<std::string>> AttentionNames(const GroupContext& context) {
-  AG_LET(const Form form, Reader(context).Read());
+  AG_LET(const Form form, Binder(context).Bind());
   const bool is_bf16 = form.dtype == DType::kBFloat16;
   if (is_bf16) AG_TRY(CheckBf16(form));
   std::vector<std::string> names;
@@ -390,9 +356,8 @@ StatusOr<std::vector<std::string>> AttentionNames(const GroupContext& context) {
 
 StatusOr<std::unique_ptr<Kernel>> MakeAttention(const GroupContext& context,
                                                 const std::string& name, size_t* done) {
-  AG_LET(Form form, Reader(context).Read());
+  AG_LET(Form form, Binder(context).Bind());
   *done = context.group.nodes.size();
-  if (context.constants != nullptr) FoldScale(&form);
   std::string_view text = name;
   const bool is_bf16 = text.starts_with(kBf16Prefix);
   if (is_bf16) text.remove_prefix(kBf16Prefix.size());

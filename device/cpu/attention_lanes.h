@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -88,6 +89,15 @@ AG_INLINE void Apply(ScoreStep::Kind kind, T* score, const U& operand) {
     case ScoreStep::Kind::kDiv:
       *score /= operand;
       return;
+    case ScoreStep::Kind::kReplace:
+      break;
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (std::bit_cast<uint32_t>(operand) != kKeptScore) *score = operand;
+  } else {
+    using Numbers = typename Lanes<sizeof(T) / sizeof(float)>::Numbers;
+    const auto is_kept = reinterpret_cast<Numbers>(operand) == static_cast<int32_t>(kKeptScore);
+    *score = is_kept ? *score : operand;
   }
 }
 
@@ -137,6 +147,9 @@ AG_INLINE void RunStep(const ScoreStep& step, int64_t first_key, int64_t queries
   if (step.kind == Kind::kAdd) return StepOf<lanes, kVectors, Kind::kAdd>(m, queries, keys, scores);
   if (step.kind == Kind::kSub) return StepOf<lanes, kVectors, Kind::kSub>(m, queries, keys, scores);
   if (step.kind == Kind::kMul) return StepOf<lanes, kVectors, Kind::kMul>(m, queries, keys, scores);
+  if (step.kind == Kind::kReplace) {
+    return StepOf<lanes, kVectors, Kind::kReplace>(m, queries, keys, scores);
+  }
   StepOf<lanes, kVectors, Kind::kDiv>(m, queries, keys, scores);
 }
 

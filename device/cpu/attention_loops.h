@@ -9,6 +9,8 @@
 #include <span>
 #include <string_view>
 
+#include "plan/spec/attention_form.h"
+
 namespace ag::cpu {
 
 // A matrix in memory. Steps are in elements.
@@ -18,12 +20,14 @@ struct StridedMatrix {
   int64_t row = 0, column = 0;  // From one to the next.
 };
 
-// An operation on the scores with another matrix: rows are queries, columns are keys.
+// An operation on the scores with another matrix: rows are queries, columns are keys. kReplace puts
+// the matrix's numbers in the place of the scores, but where their bits are kKeptScore.
 struct ScoreStep {
-  enum class Kind : uint8_t { kAdd, kSub, kMul, kDiv };
+  using Kind = AttentionStep::Kind;
   Kind kind = Kind::kAdd;
   StridedMatrix<const float> operand;
 };
+inline constexpr uint32_t kKeptScore = 0xffedcba9;  // A NaN that no operation makes.
 
 // out = softmax(steps(q * scale . k^T)) . v for the queries of one tile, with elements of type T:
 // float, or uint16_t that holds bf16.

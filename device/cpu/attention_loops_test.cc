@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -40,7 +41,10 @@ struct Held {
   StridedMatrix<float> matrix;
 };
 
-double Apply(ScoreStep::Kind kind, double score, double operand) {
+double Apply(ScoreStep::Kind kind, double score, float operand) {
+  if (kind == ScoreStep::Kind::kReplace) {
+    return std::bit_cast<uint32_t>(operand) == kKeptScore ? score : operand;
+  }
   if (kind == ScoreStep::Kind::kAdd) return score + operand;
   if (kind == ScoreStep::Kind::kSub) return score - operand;
   return kind == ScoreStep::Kind::kMul ? score * operand : score / operand;
@@ -48,8 +52,11 @@ double Apply(ScoreStep::Kind kind, double score, double operand) {
 
 // One row of the definition.
 std::vector<double> ExpectedRow(const AttentionTile<float>& tile, int64_t query) {
-  const auto at = [](const StridedMatrix<const float>& m, int64_t row, int64_t column) {
-    return static_cast<double>(m.data[row * m.row + column * m.column]);
+  const auto number = [](const StridedMatrix<const float>& m, int64_t row, int64_t column) {
+    return m.data[row * m.row + column * m.column];
+  };
+  const auto at = [&](const StridedMatrix<const float>& m, int64_t row, int64_t column) {
+    return static_cast<double>(number(m, row, column));
   };
   std::vector<double> scores(tile.keys);
   double most = -kInfinity, sum = 0;
@@ -58,7 +65,7 @@ std::vector<double> ExpectedRow(const AttentionTile<float>& tile, int64_t query)
     scores[k] *= tile.scale;
     for (const ScoreStep& step : tile.steps) {
       // In f32, so that a mask swallows as many digits as it does there.
-      scores[k] = static_cast<float>(Apply(step.kind, scores[k], at(step.operand, query, k)));
+      scores[k] = static_cast<float>(Apply(step.kind, scores[k], number(step.operand, query, k)));
     }
     most = scores[k] > most ? scores[k] : most;
   }
@@ -128,6 +135,15 @@ void CheckSizes(const Sizes& s) {
     tile.steps = steps;
     Check(tile, s.transposed, NameOf(s) + ", with steps");
   }
+  const Held mask(s.queries, s.keys, s.transposed, 6);
+  for (int64_t i = 0; i < s.queries; ++i) {
+    for (int64_t j = i % 3; j < s.keys; j += 2) mask.At(i, j) = std::bit_cast<float>(kKeptScore);
+  }
+  const ScoreStep replaced[] = {
+      {ScoreStep::Kind::kReplace, mask.read()},
+      {ScoreStep::Kind::kReplace, {mask.matrix.data, 0, mask.matrix.column}}};
+  tile.steps = replaced;
+  Check(tile, s.transposed, NameOf(s) + ", replaced");
   const float divisor = 3;
   const ScoreStep division{ScoreStep::Kind::kDiv, {&divisor, 0, 0}};
   tile.steps = {&division, 1};

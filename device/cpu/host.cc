@@ -35,7 +35,7 @@ memory_bytes {memory}
 alignment_bytes 64
 pattern conv = Conv [Add] [{activation}] layouts {blocked}plain
 pattern dense = MatMul [Add] [Add] [{activation}] layouts plain
-pattern attention = MatMul< [Mul|Div] [Add&] [Add&] Softmax MatMul&< [Transpose&] layouts plain
+pattern attention = MatMul< [Add|Sub|Mul|Div|Where&]+ Softmax MatMul&< [Transpose&] layouts plain
 pattern chain = {elementwise}<>+ max 16 layouts any
 pattern batch_norm = BatchNorm layouts {blocked}plain
 pattern pool = {pooling} layouts {blocked}plain

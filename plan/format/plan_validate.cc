@@ -123,9 +123,10 @@ Status CheckPattern(const Graph& graph, const Group& group, size_t g, const Devi
   }
   const auto fits = [&](size_t i) {
     if (is_view) return Has(graph.node(group.nodes[i]).op, kMovement);
-    const bool is_taken_in = graph.node(group.nodes[i]).op == OpKind::kTranspose;
-    if (i == 0 && !is_taken_in) return BeginMatch(*pattern, graph, group.nodes[i]) != 0;
-    return HasStepFor(*pattern, graph, group.nodes[i]);
+    if (i > 0 || MayJoinBefore(*pattern, graph, group.nodes[0])) {
+      return HasStepFor(*pattern, graph, group.nodes[i]);
+    }
+    return BeginMatch(*pattern, graph, group.nodes[0]) != 0;
   };
   const size_t nodes_max = is_view ? 1 : static_cast<size_t>(NodesMax(*pattern));
   if (group.nodes.empty() || group.nodes.size() > nodes_max) {

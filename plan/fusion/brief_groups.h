@@ -29,7 +29,7 @@ struct BriefGroup {
 // In topological order.
 struct BriefGroups {
   std::vector<BriefGroup> groups;
-  std::vector<NodeId> nodes;
+  std::vector<NodeId> nodes;  // Of the groups; some may be of none.
   NodeLayouts layouts;
 
   std::span<const NodeId> NodesOf(const BriefGroup& group) const {

@@ -160,7 +160,7 @@ class Cover {
 
   void AddPath(size_t pattern, int length, bool has_shared) {
     const std::span<const NodeId> path(path_.data(), static_cast<size_t>(length));
-    if (has_shared || in_.basis.patterns[pattern].takes_transposes) {
+    if (has_shared || in_.basis.patterns[pattern].takes_movements) {
       std::vector<NodeId> nodes = WithTransposes(pattern, path);
       if (has_shared || nodes.size() != path.size()) return AddPiece(pattern, std::move(nodes));
     }
@@ -209,7 +209,7 @@ class Cover {
   // Returns the operators of a path and the transposes that join it, ascending.
   std::vector<NodeId> WithTransposes(size_t p, std::span<const NodeId> path) const {
     std::vector<NodeId> nodes(path.begin(), path.end());
-    if (!in_.basis.patterns[p].takes_transposes) return nodes;
+    if (!in_.basis.patterns[p].takes_movements) return nodes;
     const GroupPattern& pattern = in_.spec.patterns[p];
     for (const NodeId at : path) {
       if (!TakesTransposes(pattern, graph_, at)) continue;
@@ -427,7 +427,7 @@ CoverBasis::CoverBasis(const BriefSetting& setting, const GroupingOptions& optio
         {pattern.name, setting.policy.precision, options.cores, setting.policy.cold_cache});
     facts.shared_steps = SharedSteps(pattern);
     facts.nodes_max = options.grouped ? NodesMax(pattern) : 1;
-    facts.takes_transposes = std::ranges::any_of(pattern.steps, &PatternStep::takes_transposes);
+    facts.takes_movements = std::ranges::any_of(pattern.steps, &PatternStep::takes_movements);
     facts.has_trees = options.grouped && options.pieces && TreeFinder::HasTrees(pattern);
   }
 }

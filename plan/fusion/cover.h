@@ -35,11 +35,11 @@ struct CoverBasis {
   }
 
   struct PatternFacts {
-    LocalKey frame;                 // KeyOfFrame.
-    uint32_t shared_steps = 0;      // SharedSteps.
-    int nodes_max = 1;              // The most operators of a group.
-    bool takes_transposes = false;  // A step does.
-    bool has_trees = false;         // Trees are tried (plan/fusion/tree_finder.h).
+    LocalKey frame;                // KeyOfFrame.
+    uint32_t shared_steps = 0;     // SharedSteps.
+    int nodes_max = 1;             // The most operators of a group.
+    bool takes_movements = false;  // A step does.
+    bool has_trees = false;        // Trees are tried (plan/fusion/tree_finder.h).
   };
   std::vector<NodeId> operators;       // OperatorsOf.
   std::vector<LocalKey> keys;          // KeysOfOperators.

@@ -9,6 +9,7 @@
 #include "plan/fusion/cover.h"
 #include "plan/fusion/group_key.h"
 #include "plan/fusion/layout_runs.h"
+#include "plan/fusion/take_in.h"
 #include "plan/spec/pattern_match.h"
 #include "plan/views.h"
 
@@ -32,9 +33,9 @@ Status CheckSupported(const Graph& graph, std::span<const NodeId> operators, con
   return OkStatus();
 }
 
-// One run of FormGroups: layouts, then reorders and views, then the cover, then copies. Each step
-// only uses results of the steps before it, so a group's time never depends on the grouping of
-// others.
+// One run of FormGroups: layouts, then reorders and views, then the cover, then movements that join
+// its groups, then copies. Each step only uses results of the steps before it, so a group's time
+// never depends on the grouping of others.
 class Grouping {
  public:
   Grouping(const BriefSetting& setting, const CoverBasis& basis, GroupTimes& times,
@@ -49,6 +50,10 @@ class Grouping {
     const CoverRequest request{graph_,  setting_.spec, setting_.policy, result_.layouts,
                                forest_, basis_,        times_,          options_};
     AG_TRY(CoverByGroups(request, &result_));
+    if (options_.grouped) {
+      const std::vector<bool> joined = TakeInMovements(request, &result_);
+      if (!joined.empty()) std::erase_if(views_, [&](NodeId view) { return joined[view]; });
+    }
     FindCopies();
     Order();
     return std::move(result_);

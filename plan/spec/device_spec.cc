@@ -71,7 +71,7 @@ StatusOr<PatternStep> ParseStep(std::string_view word) {
     if (word != name) continue;
     step.ops = {OpKind::kConv};
     step.form = form;
-    step.takes_transposes = takes_operands;
+    step.takes_movements = takes_operands;
     return step;
   }
   for (const std::string_view alternative : Split(word, '|')) {
@@ -82,7 +82,7 @@ StatusOr<PatternStep> ParseStep(std::string_view word) {
   step.ops.erase(std::unique(step.ops.begin(), step.ops.end()), step.ops.end());
   const auto is_elementwise = [](OpKind op) { return Has(op, kElementwise); };
   step.is_tree = takes_operands && step.repeated && std::ranges::all_of(step.ops, is_elementwise);
-  step.takes_transposes = takes_operands && !step.is_tree;
+  step.takes_movements = takes_operands && !step.is_tree;
   return step;
 }
 
@@ -309,7 +309,7 @@ std::string FormatStep(const PatternStep& step) {
     for (const OpKind op : step.ops) ops += (ops.empty() ? "" : "|") + std::string(Info(op).name);
   }
   return fmt::format("{}{}{}{}{}{}{}", step.optional ? "[" : "", ops, step.any_operands ? "&" : "",
-                     step.takes_transposes || step.is_tree ? "<" : "", step.shared ? ">" : "",
+                     step.takes_movements || step.is_tree ? "<" : "", step.shared ? ">" : "",
                      step.optional ? "]" : "", step.repeated ? "+" : "");
 }
 

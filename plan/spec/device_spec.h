@@ -22,7 +22,7 @@ namespace ag {
 // ({elementwise}, {activation}, ...), {depthwise} or {pointwise}. A binary step reads its other
 // operand from outside the group. After the operators, "&", "<" and ">" say what is allowed beyond
 // that (docs/device-spec.md):
-//   pattern attention = MatMul< [Mul|Div] [Add&] Softmax MatMul&< [Transpose&] layouts plain
+//   pattern attention = MatMul< [Add|Mul|Where&]+ Softmax MatMul&< [Transpose&] layouts plain
 //   pattern norm = {elementwise}<>+ LayerNorm layouts plain
 enum class ConvolutionForm : uint8_t {
   kAny,
@@ -36,7 +36,7 @@ struct PatternStep {
   bool optional = false;
   bool repeated = false;
   bool any_operands = false;      // "&": any other operands, and the shape may change.
-  bool takes_transposes = false;  // "<": transposes in front of its other operands join the group.
+  bool takes_movements = false;  // "<": what moves its operands joins the group.
   bool is_tree = false;  // "<" of a repeated element-wise step: its operators may form a tree.
   bool shared = false;   // ">": what the step makes may have other readers as well.
   bool operator==(const PatternStep&) const = default;

@@ -52,9 +52,9 @@ TEST(DeviceSpec, ReadsPatternsAndExtras) {
       std::string(kHead) + "pattern marks = MatMul< [Add&] Softmax MatMul&< layouts plain\n");
   ASSERT_TRUE(marks.ok()) << ToString(marks.status());
   const std::vector<PatternStep>& steps = marks->patterns[0].steps;
-  EXPECT_TRUE(steps[0].takes_transposes && !steps[0].any_operands);
-  EXPECT_TRUE(steps[1].any_operands && steps[1].optional && !steps[1].takes_transposes);
-  EXPECT_TRUE(steps[3].takes_transposes && steps[3].any_operands);
+  EXPECT_TRUE(steps[0].takes_movements && !steps[0].any_operands);
+  EXPECT_TRUE(steps[1].any_operands && steps[1].optional && !steps[1].takes_movements);
+  EXPECT_TRUE(steps[3].takes_movements && steps[3].any_operands);
   EXPECT_EQ(ParseDeviceSpec(FormatDeviceSpec(*marks))->patterns, marks->patterns);
   EXPECT_EQ(spec->extra[1], (std::pair<std::string, std::string>("fault", "crash Conv")));
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "plan/spec/attention_form.h"
+
 namespace ag {
 namespace {
 
@@ -64,11 +66,22 @@ bool IsStepUsable(const Graph& graph, OpKind anchor, Edge link, NodeId step) {
   });
 }
 
+// Whether a choice puts a constant of one element in the place of elements of `link`.
+bool ReplacesByOne(const Graph& graph, const Node& where, Edge link) {
+  const bool keeps = where.inputs[1] == link;
+  const Edge fill = where.inputs[keeps ? 2 : 1];
+  return where.inputs[keeps ? 1 : 2] == link && where.inputs[0] != link &&
+         graph.is_constant(fill.node) && graph.type(fill).NumElements() == 1;
+}
+
 // The rule of steps with "&".
 bool IsFreeStepUsable(const Graph& graph, Edge link, NodeId step) {
   const Node& node = graph.node(step);
   if (node.op == OpKind::kTranspose) return true;
   const TensorType& before = graph.type(link);
+  if (node.op == OpKind::kWhere && !ReplacesByOne(graph, node, link)) return false;
+  const bool is_ordered = node.op == OpKind::kSub || node.op == OpKind::kDiv;
+  if (is_ordered && (node.inputs[0] != link || node.inputs[1] == link)) return false;
   if (node.op != OpKind::kMatMul) return node.outputs.size() == 1 && node.outputs[0] == before;
   const Shape& shape = node.outputs[0].shape;
   return node.inputs[0] == link && node.inputs[1] != link && before.shape.size() >= 2 &&
@@ -106,7 +119,7 @@ uint32_t ExtendMatch(const GroupPattern& pattern, uint32_t match, const Graph& g
 
 bool TakesTransposes(const GroupPattern& pattern, const Graph& graph, NodeId node) {
   return std::ranges::any_of(pattern.steps, [&](const PatternStep& step) {
-    return step.takes_transposes && Takes(step, graph, node);
+    return step.takes_movements && Takes(step, graph, node);
   });
 }
 
@@ -124,11 +137,14 @@ bool MayBeShared(const GroupPattern& pattern, const Graph& graph, NodeId node) {
   });
 }
 
+bool MayJoinBefore(const GroupPattern& pattern, const Graph& graph, NodeId node) {
+  return std::ranges::any_of(pattern.steps, &PatternStep::takes_movements) &&
+         MayStandBefore(graph, node);
+}
+
 bool HasStepFor(const GroupPattern& pattern, const Graph& graph, NodeId node) {
-  const bool is_transpose = graph.node(node).op == OpKind::kTranspose;
-  return std::ranges::any_of(pattern.steps, [&](const PatternStep& step) {
-    return Takes(step, graph, node) || (is_transpose && step.takes_transposes);
-  });
+  const auto takes = [&](const PatternStep& step) { return Takes(step, graph, node); };
+  return std::ranges::any_of(pattern.steps, takes) || MayJoinBefore(pattern, graph, node);
 }
 
 bool IsWholeMatch(const GroupPattern& pattern, uint32_t match) {
@@ -141,9 +157,8 @@ bool IsWholeMatch(const GroupPattern& pattern, uint32_t match) {
 
 int NodesMax(const GroupPattern& pattern) {
   if (pattern.nodes_max > 0) return pattern.nodes_max;
-  const bool endless = std::ranges::any_of(pattern.steps, [](const PatternStep& step) {
-    return step.repeated || step.takes_transposes;
-  });
+  const bool endless = std::ranges::any_of(
+      pattern.steps, [](const PatternStep& step) { return step.repeated || step.takes_movements; });
   return endless ? std::numeric_limits<int>::max() : static_cast<int>(pattern.steps.size());
 }
 

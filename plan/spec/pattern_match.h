@@ -24,7 +24,9 @@ struct NextNode {
 // else the last axis). Softmax runs along the last axis.
 // A step with "&" takes any other operands from outside the group: an element-wise one those that
 // leave the shape of `link`; a MatMul has `link` as its left operand, whose batch axes the result
-// keeps; a Transpose may have any permutation. A normalization reads `link` as what it normalizes.
+// keeps; a Transpose may have any permutation; a Sub or Div has `link` on the left; a Where puts a
+// constant of one element in the place of elements of `link`. A normalization reads `link` as what
+// it normalizes.
 uint32_t ExtendMatch(const GroupPattern& pattern, uint32_t match, const Graph& graph,
                      const NextNode& next);
 
@@ -37,7 +39,10 @@ uint32_t SharedSteps(const GroupPattern& pattern);
 // Returns true when a step takes the node whose result may have other readers.
 bool MayBeShared(const GroupPattern& pattern, const Graph& graph, NodeId node);
 
-// Returns true when a step takes the node, or the node is a Transpose that may join one.
+// Returns true when the node may join a group in front of a product with the mark "<".
+bool MayJoinBefore(const GroupPattern& pattern, const Graph& graph, NodeId node);
+
+// Returns true when a step takes the node, or the node may join before one.
 bool HasStepFor(const GroupPattern& pattern, const Graph& graph, NodeId node);
 
 // Returns true when the group may end here.
