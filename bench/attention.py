@@ -1,9 +1,11 @@
-"""Attention alone, on six shapes: our session beside ONNX Runtime and OpenVINO, interleaved in one process.
+"""Attention alone, on eleven shapes: our session beside ONNX Runtime and OpenVINO, interleaved in one process.
 
     bench/attention.py [--threads 2] [--blocks 15] [--before LIBRARY] [--only NAME,...] [MODEL.onnx...]
 
 Needs build/libautograph.so and the environment of `scripts/install.sh --cpu-peers`. Each shape is one ONNX model as
 exporters write it: Reshape and Transpose of Q, K and V, MatMul, a scale, a mask or bias, Softmax, MatMul, Transpose.
+Those of decoders have a causal mask (a Where as of GPT-2, or a sum as of Llama), Q, K and V that a Split cuts out of one
+tensor or Gathers do, and heads that read one of fewer K and V by Expand.
 Sides, all fp32: ours (every kernel measured), before (the same by the libautograph.so of another tree, for example one
 without the pattern), ONNX Runtime, OpenVINO. Every block runs each side once to settle and then for about 100 ms; the
 order alternates. With MODEL those are timed in the place of the shapes. A ratio is the median over the blocks of our
@@ -17,6 +19,7 @@ import statistics
 import sys
 import tempfile
 import types
+import typing
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers"))
 try:
@@ -31,44 +34,112 @@ except ImportError as error:
     sys.exit(77)
 
 TOLERANCE = 1e-3
-# Name: batch, heads, tokens, head size, what is added to the scores.
+class Shape(typing.NamedTuple):
+    batch: int
+    heads: int
+    tokens: int
+    size: int  # Of a head.
+    added: typing.Optional[str] = None  # To the scores.
+    readers: int = 1  # Heads that read one head of K and V.
+    joined: typing.Optional[str] = None  # What cuts Q, K and V out of one tensor.
+
+
 SHAPES = {
-    "BERT 12x128x64": (1, 12, 128, 64, "mask"),
-    "ViT 12x197x64": (1, 12, 197, 64, None),
-    "Swin 192x49x32": (64, 3, 49, 32, "bias"),
-    "Swin 48x49x32": (4, 12, 49, 32, "bias"),
-    "12x512x64": (1, 12, 512, 64, None),
-    "12x1024x64": (1, 12, 1024, 64, None),
+    "BERT 12x128x64": Shape(1, 12, 128, 64, "mask"),
+    "ViT 12x197x64": Shape(1, 12, 197, 64),
+    "Swin 192x49x32": Shape(64, 3, 49, 32, "bias"),
+    "Swin 48x49x32": Shape(4, 12, 49, 32, "bias"),
+    "12x512x64": Shape(1, 12, 512, 64),
+    "12x1024x64": Shape(1, 12, 1024, 64),
+    "joined ViT 12x197x64": Shape(1, 12, 197, 64, joined="Gather"),
+    "GPT-2 12x256x64, causal": Shape(1, 12, 256, 64, "where", joined="Split"),
+    "causal 12x512x64": Shape(1, 12, 512, 64, "where"),
+    "causal 12x1024x64": Shape(1, 12, 1024, 64, "where"),
+    "grouped causal 32x256x64 of 8": Shape(1, 32, 256, 64, "sum", readers=4),
 }
 
 
-def attention_model(batch, heads, tokens, size, added):
-    """The block from [batch, tokens, heads * size] to the same."""
-    width = heads * size
-    tensor = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, tokens, width])
-    shape = numpy_helper.from_array(np.array([batch, tokens, heads, size]), "heads")
-    back = numpy_helper.from_array(np.array([batch, tokens, width]), "width")
-    scale = numpy_helper.from_array(np.array(math.sqrt(size), np.float32), "scale")
-    inputs, weights, nodes = [tensor(name) for name in "qkv"], [shape, back, scale], []
-    add = lambda op, operands, result, **attributes: nodes.append(helper.make_node(op, operands, [result], **attributes))
-    for name, perm in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3])):
-        add("Reshape", [name, "heads"], name + "_heads")
-        add("Transpose", [name + "_heads"], name + "_by_head", perm=perm)
-    add("MatMul", ["q_by_head", "k_by_head"], "products")
-    add("Div", ["products", "scale"], "scores")
-    if added == "mask":
-        inputs.append(helper.make_tensor_value_info("mask", TensorProto.FLOAT, [batch, 1, 1, tokens]))
-        add("Add", ["scores", "mask"], "added")
-    elif added == "bias":
-        bias = np.random.default_rng(2).standard_normal([1, heads, tokens, tokens]).astype(np.float32)
-        weights.append(numpy_helper.from_array(bias, "bias"))
-        add("Add", ["scores", "bias"], "added")
-    add("Softmax", ["added" if added else "scores"], "shares", axis=-1)
-    add("MatMul", ["shares", "v_by_head"], "by_head")
-    add("Transpose", ["by_head"], "tokens", perm=[0, 2, 1, 3])
-    add("Reshape", ["tokens", "width"], "y")
-    graph = helper.make_graph(nodes, "attention", inputs, [tensor("y")], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+class Model:
+    """A graph in the making. Q has [batch, tokens, heads * size], as has the result."""
+
+    def __init__(self, shape):
+        self.shape, self.inputs, self.weights, self.nodes = shape, [], [], []
+
+    def input(self, name, sizes):
+        self.inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes))
+        return name
+
+    def constant(self, name, value):
+        self.weights.append(numpy_helper.from_array(np.array(value), name))
+        return name
+
+    def add(self, op, operands, *results, **attributes):
+        self.nodes.append(helper.make_node(op, operands, list(results), **attributes))
+        return results[0]
+
+    def heads_of(self, name, heads):
+        s = self.shape
+        return self.add("Reshape", [name, self.constant(name + "_sizes", [s.batch, s.tokens, heads, s.size])], name + "_heads")
+
+    def operands(self):
+        """Q, K and V as [batch, heads, tokens, size], K with the last two exchanged."""
+        s = self.shape
+        shared = s.heads // s.readers
+        perms = {"q": [0, 2, 1, 3], "k": [0, 2, 3, 1], "v": [0, 2, 1, 3]}
+        if s.joined == "Gather":
+            self.input("x", [s.batch, s.tokens, 3 * s.heads * s.size])
+            self.add("Reshape", ["x", self.constant("sizes", [s.batch, s.tokens, 3, s.heads, s.size])], "x_heads")
+            self.add("Transpose", ["x_heads"], "by_part", perm=[2, 0, 3, 1, 4])
+            q, k, v = (self.add("Gather", ["by_part", self.constant(f"part_{n}", i)], n, axis=0) for i, n in enumerate("qkv"))
+            return q, self.add("Transpose", [k], "k_by_head", perm=[0, 1, 3, 2]), v
+        if s.joined == "Split":
+            self.input("x", [s.batch, s.tokens, 3 * s.heads * s.size])
+            self.add("Split", ["x", self.constant("parts", [s.heads * s.size] * 3)], *"qkv", axis=2)
+        else:
+            for name in "qkv":
+                self.input(name, [s.batch, s.tokens, (s.heads if name == "q" else shared) * s.size])
+        made = []
+        for name, perm in perms.items():
+            last = self.heads_of(name, s.heads if name == "q" else shared)
+            if s.readers > 1 and name != "q":
+                last = self.add("Transpose", [last], name + "_shared", perm=[0, 2, 1, 3])
+                last = self.add("Unsqueeze", [last, self.constant(name + "_axis", [2])], name + "_one")
+                sizes = [s.batch, shared, s.readers, s.tokens, s.size]
+                last = self.add("Expand", [last, self.constant(name + "_all", sizes)], name + "_expanded")
+                sizes = [s.batch, s.heads, s.tokens, s.size]
+                last = self.add("Reshape", [last, self.constant(name + "_joined", sizes)], name + "_repeated")
+                perm = [0, 1, 3, 2] if name == "k" else [0, 1, 2, 3]
+            made.append(self.add("Transpose", [last], name + "_by_head", perm=perm))
+        return made
+
+    def masked(self, scores):
+        s = self.shape
+        causal = np.tril(np.ones([1, 1, s.tokens, s.tokens], bool))
+        lowest = np.finfo(np.float32).min
+        if s.added == "mask":
+            return self.add("Add", [scores, self.input("mask", [s.batch, 1, 1, s.tokens])], "added")
+        if s.added == "bias":
+            bias = np.random.default_rng(2).standard_normal([1, s.heads, s.tokens, s.tokens]).astype(np.float32)
+            return self.add("Add", [scores, self.constant("bias", bias)], "added")
+        if s.added == "where":
+            return self.add("Where", [self.constant("causal", causal), scores, self.constant("lowest", lowest)], "added")
+        if s.added == "sum":
+            return self.add("Add", [scores, self.constant("causal", np.where(causal, np.float32(0), lowest))], "added")
+        return scores
+
+    def make(self):
+        s = self.shape
+        q, k, v = self.operands()
+        self.add("MatMul", [q, k], "products")
+        self.add("Div", ["products", self.constant("scale", np.float32(math.sqrt(s.size)))], "scores")
+        self.add("Softmax", [self.masked("scores")], "shares", axis=-1)
+        self.add("MatMul", ["shares", v], "by_head")
+        self.add("Transpose", ["by_head"], "tokens", perm=[0, 2, 1, 3])
+        sizes = [s.batch, s.tokens, s.heads * s.size]
+        self.add("Reshape", ["tokens", self.constant("width", sizes)], "y")
+        result = helper.make_tensor_value_info("y", TensorProto.FLOAT, sizes)
+        graph = helper.make_graph(self.nodes, "attention", self.inputs, [result], self.weights)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
 def session_of(library):
@@ -143,7 +214,7 @@ def main():
             path = name
             if not args.models:
                 path = os.path.join(folder, "attention.onnx")
-                onnx.save(attention_model(*SHAPES[name]), path)
+                onnx.save(Model(SHAPES[name]).make(), path)
             sides = open_sides(path, args)
         expected = [np.array(value) for value in sides["ONNX Runtime"].run()]
         differences = {side: largest_difference(sides[side].run(), expected) for side in sides}
