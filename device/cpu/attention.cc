@@ -64,6 +64,8 @@ struct Step {
   Operand operand;
   float fill = 0;  // Of kReplace.
   bool keeps = true;
+  // By query, where it is a constant that all items share; empty: it may change all scores.
+  std::vector<KeyRange> changed;
 };
 
 // The group's form with its operands in memory.
@@ -165,23 +167,37 @@ class Binder {
   const Graph& graph_;
 };
 
+bool IsConstant(const Step& step) { return !step.operand.held.bytes().empty(); }
+
+// Whether all items have one matrix.
+bool IsShared(const Step& step) {
+  const auto repeats = [](const StridedPart& part) { return part.stride == 0; };
+  return std::ranges::all_of(step.operand.items, repeats);
+}
+
+ScoreStep ScoreStepOf(const Step& step, int64_t item) {
+  const auto* data = reinterpret_cast<const float*>(step.operand.held.bytes().data());
+  return {step.kind, step.operand.Matrix(data, item)};
+}
+
+// Finds where constant steps change scores.
+void FindChanges(Form* form) {
+  for (Step& step : form->steps) {
+    if (!IsConstant(step) || !IsShared(step)) continue;
+    step.changed = ChangedKeys(ScoreStepOf(step, 0), form->queries, form->keys);
+  }
+}
+
 // Returns the keys that queries see by the constants among the steps.
 VisibleKeys VisibleKeysOf(const Form& form) {
-  const auto is_constant = [](const Step& step) { return step.operand.port < 0; };
-  if (std::ranges::none_of(form.steps, is_constant)) return {};
-  const auto differs = [&](const Step& step) {
-    return is_constant(step) &&
-           std::ranges::any_of(step.operand.items,
-                               [](const StridedPart& part) { return part.stride != 0; });
-  };
+  if (std::ranges::none_of(form.steps, IsConstant)) return {};
+  const auto differs = [](const Step& step) { return IsConstant(step) && !IsShared(step); };
   const int64_t items = std::ranges::any_of(form.steps, differs) ? form.items : 1;
   return VisibleKeys::Of(form.queries, form.keys, items, [&](int64_t item) {
     std::vector<ConstantStep> steps;
     for (const Step& step : form.steps) {
       steps.emplace_back();
-      if (!is_constant(step)) continue;
-      const auto* data = reinterpret_cast<const float*>(step.operand.held.bytes().data());
-      steps.back() = {step.kind, step.operand.Matrix(data, item)};
+      if (IsConstant(step)) steps.back() = ScoreStepOf(step, item);
     }
     return steps;
   });
@@ -197,6 +213,7 @@ class Attention : public Kernel {
         block_(std::min(block, form_.keys)),
         cores_(cores),
         steps_(static_cast<size_t>(cores) * form_.steps.size()),
+        isa_(InstructionSet()),
         visible_(VisibleKeysOf(form_)),
         sees_all_(visible_.any() ? form_.items : 0) {
     for (const Step& step : form_.steps) {
@@ -255,8 +272,8 @@ class Attention : public Kernel {
     ParallelFor(cores_, form_.items, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t item = begin; item < end; ++item) {
         const auto largest = [&](const Operand& operand, int64_t rows, int64_t columns) {
-          return std::bit_cast<float>(LargestMagnitude(
-              InstructionSet(), operand.Matrix(operand.Data<T>(inputs), item), rows, columns));
+          return std::bit_cast<float>(
+              LargestMagnitude(isa_, operand.Matrix(operand.Data<T>(inputs), item), rows, columns));
         };
         const float product = largest(form_.q, form_.queries, form_.depth) *
                               largest(form_.k, form_.depth, form_.keys) *
@@ -294,11 +311,17 @@ class Attention : public Kernel {
     const std::span<ScoreStep> steps(steps_.data() + worker * form_.steps.size(),
                                      form_.steps.size());
     for (size_t i = 0; i < steps.size(); ++i) {
-      const Operand& operand = form_.steps[i].operand;
+      const Step& step = form_.steps[i];
+      const Operand& operand = step.operand;
       const float* floats = operand_floats_[i] == 0 ? operand.template Data<float>(inputs)
                                                     : reinterpret_cast<const float*>(scratch);
-      steps[i] = {form_.steps[i].kind, operand.Matrix(floats, item)};
+      steps[i] = {step.kind, operand.Matrix(floats, item)};
       steps[i].operand.data += first * steps[i].operand.row + seen.first * steps[i].operand.column;
+      if (!step.changed.empty()) {
+        const KeyRange changed = UnionOf({step.changed.data() + first, step.changed.data() + last});
+        steps[i].first = changed.first - seen.first;
+        steps[i].last = changed.last - seen.first;
+      }
       scratch += AlignUp(operand_floats_[i] * sizeof(float));
     }
     tile.steps = steps;
@@ -312,6 +335,7 @@ class Attention : public Kernel {
   std::vector<int64_t> operand_floats_;  // Of each step's operand that does not lie as f32; else 0.
   size_t widened_bytes_ = 0;
   std::vector<ScoreStep> steps_;  // Of each worker's tile.
+  std::string isa_;
   VisibleKeys visible_;
   std::vector<uint8_t> sees_all_;  // By item; empty: all do.
 };
@@ -358,6 +382,7 @@ StatusOr<std::unique_ptr<Kernel>> MakeAttention(const GroupContext& context,
                                                 const std::string& name, size_t* done) {
   AG_LET(Form form, Binder(context).Bind());
   *done = context.group.nodes.size();
+  FindChanges(&form);
   std::string_view text = name;
   const bool is_bf16 = text.starts_with(kBf16Prefix);
   if (is_bf16) text.remove_prefix(kBf16Prefix.size());

@@ -143,7 +143,11 @@ AG_INLINE void RunStep(const ScoreStep& step, int64_t first_key, int64_t queries
                        float* scores) {
   using Kind = ScoreStep::Kind;
   StridedMatrix<const float> m = step.operand;
-  m.data += first_key * m.column;
+  const int64_t begin = std::max<int64_t>(step.first - first_key, 0);
+  keys = std::min(keys, step.last - first_key) - begin;
+  if (keys <= 0) return;
+  m.data += (first_key + begin) * m.column;
+  scores += begin * lanes * kVectors;
   if (step.kind == Kind::kAdd) return StepOf<lanes, kVectors, Kind::kAdd>(m, queries, keys, scores);
   if (step.kind == Kind::kSub) return StepOf<lanes, kVectors, Kind::kSub>(m, queries, keys, scores);
   if (step.kind == Kind::kMul) return StepOf<lanes, kVectors, Kind::kMul>(m, queries, keys, scores);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -26,6 +27,8 @@ struct ScoreStep {
   using Kind = AttentionStep::Kind;
   Kind kind = Kind::kAdd;
   StridedMatrix<const float> operand;
+  // Scores of other keys than these stay as they are; `last` is the first one behind.
+  int64_t first = 0, last = std::numeric_limits<int64_t>::max();
 };
 inline constexpr uint32_t kKeptScore = 0xffedcba9;  // A NaN that no operation makes.
 

@@ -14,8 +14,8 @@ namespace {
 constexpr float kUnbounded = std::numeric_limits<float>::infinity();
 // A score of this or less is masked. Exponentials of less than -kExpRange are zero.
 constexpr float kMaskedMax = -1000, kExpRange = 110;
-// Reading the constants takes at most so many steps of this size.
-constexpr int64_t kStepsMax = int64_t{1} << 26;
+// The most scores whose constants are read: 10 ns each, for each kernel that is made.
+constexpr int64_t kScoresMax = int64_t{1} << 24;
 
 // The bounds of a score by what its product may be: at least at - factor * |product|, at most
 // at + factor * |product|.
@@ -51,6 +51,21 @@ struct Bounds {
     }
   }
 };
+
+// Whether a step with this number leaves a score as it is.
+bool IsNeutral(ScoreStep::Kind kind, float value) {
+  switch (kind) {
+    case ScoreStep::Kind::kAdd:
+    case ScoreStep::Kind::kSub:
+      return value == 0;
+    case ScoreStep::Kind::kMul:
+    case ScoreStep::Kind::kDiv:
+      return value == 1;
+    case ScoreStep::Kind::kReplace:
+      return std::bit_cast<uint32_t>(value) == kKeptScore;
+  }
+  return false;
+}
 
 template <int64_t lanes, class T>
 AG_INLINE uint32_t LargestOfRow(const T* row, int64_t step, int64_t count) {
@@ -110,11 +125,33 @@ void PutRowsSideBySide(StridedMatrix<const T>* matrix, int64_t* rows, int64_t* c
 
 }  // namespace
 
+KeyRange UnionOf(std::span<const KeyRange> ranges) {
+  KeyRange all = ranges[0];
+  for (const KeyRange& range : ranges.subspan(1)) {
+    all = {std::min(all.first, range.first), std::max(all.last, range.last)};
+  }
+  return all;
+}
+
+std::vector<KeyRange> ChangedKeys(const ScoreStep& step, int64_t queries, int64_t keys) {
+  if (keys > kScoresMax / queries) return {};
+  std::vector<KeyRange> changed(queries, {keys, 0});
+  const StridedMatrix<const float>& m = step.operand;
+  for (int64_t q = 0; q < queries; ++q) {
+    KeyRange& range = changed[q];
+    for (int64_t k = 0; k < keys; ++k) {
+      if (IsNeutral(step.kind, m.data[q * m.row + k * m.column])) continue;
+      range = {std::min(range.first, k), k + 1};
+    }
+  }
+  return changed;
+}
+
 VisibleKeys VisibleKeys::Of(
     int64_t queries, int64_t keys, int64_t items,
     const std::function<std::vector<ConstantStep>(int64_t item)>& steps_of) {
   VisibleKeys result;
-  if (keys < 2 || items > kStepsMax / (queries * keys)) return result;
+  if (keys < 2 || items > kScoresMax / (queries * keys)) return result;
   result.ranges_.assign(queries, {keys, 0});
   std::vector<float> seen(queries, kUnbounded);
   result.hidden_ = -kUnbounded;
@@ -155,11 +192,7 @@ VisibleKeys VisibleKeys::Of(
 }
 
 KeyRange VisibleKeys::Of(int64_t first, int64_t last) const {
-  KeyRange range = ranges_[first];
-  for (int64_t q = first + 1; q < last; ++q) {
-    range = {std::min(range.first, ranges_[q].first), std::max(range.last, ranges_[q].last)};
-  }
-  return range;
+  return UnionOf({ranges_.data() + first, ranges_.data() + last});
 }
 
 bool VisibleKeys::Holds(float product) const {

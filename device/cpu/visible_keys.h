@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "device/cpu/attention_loops.h"
@@ -16,19 +17,27 @@ struct KeyRange {
   int64_t first = 0, last = 0;  // `last` is the first one behind it.
 };
 
+// Returns the least range that holds all of them.
+KeyRange UnionOf(std::span<const KeyRange> ranges);
+
+// Returns, for each query, the range of the keys whose scores a step changes; nothing where there
+// are too many to look at. A range without keys ends before it begins.
+std::vector<KeyRange> ChangedKeys(const ScoreStep& step, int64_t queries, int64_t keys);
+
 // A step with its matrix for one item (of heads and batches); no matrix: it is not known yet.
 using ConstantStep = std::optional<ScoreStep>;
 
 class VisibleKeys {
  public:
   VisibleKeys() = default;  // All are seen.
-  // steps_of(item) returns the steps of each of `items` items, in order.
+  // steps_of(item) returns the steps of each of `items` items, in order. All are seen where there
+  // are too many scores to look at.
   static VisibleKeys Of(int64_t queries, int64_t keys, int64_t items,
                         const std::function<std::vector<ConstantStep>(int64_t item)>& steps_of);
 
   // Whether an eighth of all products of queries and keys may be left out.
   bool any() const { return !ranges_.empty(); }
-  // Returns the keys that queries [first, last) see, where Holds. REQUIRES: any().
+  // Returns the keys that queries [first, last) see, where Holds. REQUIRES: any(), first < last.
   KeyRange Of(int64_t first, int64_t last) const;
   // Whether keys outside of the ranges have probabilities of zero when no product of a query and a
   // key, scaled, is larger than `product`.

@@ -83,6 +83,24 @@ TEST(VisibleKeys, AreThoseOfAllItems) {
   EXPECT_EQ(RangesOf(visible), kCausal);
 }
 
+TEST(ChangedKeys, AreThoseWhoseScoresAStepChanges) {
+  const auto text = [](Kind kind, const std::vector<float>& matrix) {
+    std::string result;
+    for (const KeyRange& range : ChangedKeys(*ConstantStepOf(kind, matrix), 8, 8)) {
+      result += fmt::format("{}-{} ", range.first, range.last);
+    }
+    return result;
+  };
+  const std::string upper = "1-8 2-8 3-8 4-8 5-8 6-8 7-8 8-0 ";
+  EXPECT_EQ(text(Kind::kReplace, MatrixOf(kKept, -kBeyond)), upper);
+  EXPECT_EQ(text(Kind::kAdd, MatrixOf(0, -1)), upper);
+  EXPECT_EQ(text(Kind::kMul, MatrixOf(1, 0)), upper);
+  EXPECT_EQ(text(Kind::kSub, MatrixOf(1, 0)), "0-1 0-2 0-3 0-4 0-5 0-6 0-7 0-8 ");
+  const KeyRange ranges[] = {{2, 8}, {8, 0}, {1, 3}};
+  EXPECT_EQ(UnionOf(ranges).first, 1);
+  EXPECT_EQ(UnionOf(ranges).last, 8);
+}
+
 TEST(VisibleKeys, HoldWhereMaskedScoresAreFarBelow) {
   const auto infinite = MatrixOf(kKept, -kBeyond), large = MatrixOf(kKept, -1e4f);
   const VisibleKeys replaced = VisibleOf({ConstantStepOf(Kind::kReplace, infinite)});
