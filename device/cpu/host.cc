@@ -34,7 +34,7 @@ event_ns 1000
 memory_bytes {memory}
 alignment_bytes 64
 pattern conv = Conv [Add] [{activation}] layouts {blocked}plain
-pattern dense = MatMul [Add] [Add] [{activation}] layouts plain
+pattern dense = MatMul [Add] [Add] [{activation}] [Mul] layouts plain
 pattern attention = MatMul< [Add|Sub|Mul|Div|Where&]+ Softmax MatMul&< [Transpose&] layouts plain
 pattern chain = {elementwise}<>+ max 16 layouts any
 pattern batch_norm = BatchNorm layouts {blocked}plain

@@ -50,13 +50,14 @@ bool AppendUnary(const Node& node, Tail* tail) {
 
 bool AppendBinary(const GroupContext& context, size_t i, const OperandDesc& desc, Tail* tail) {
   const Node& node = context.node(i);
-  if (node.op != OpKind::kAdd) return false;
+  if (node.op != OpKind::kAdd && node.op != OpKind::kMul) return false;
   const int other = OtherOperand(context, i);
   if (other < 0) return false;
   const OperandDescs operand = desc(context, node.inputs[other]);
   if (operand.desc.is_zero()) return false;
   tail->operands.push_back({tail->ops.len(), node.inputs[other], operand.desc, operand.given});
-  tail->ops.append_binary(dnnl::algorithm::binary_add, operand.desc);
+  tail->ops.append_binary(node.op == OpKind::kAdd ? Algorithm::binary_add : Algorithm::binary_mul,
+                          operand.desc);
   return true;
 }
 
