@@ -95,6 +95,7 @@ extern const Family kPoolFamily;
 extern const Family kResizeFamily;
 extern const Family kReduceFamily;
 extern const Family kAttentionFamily;  // Two products with softmax between them.
+extern const Family kRotaryFamily;     // Rotary embeddings.
 extern const Family kSoftmaxFamily;
 extern const Family kLayerNormFamily;  // Also behind a chain.
 extern const Family kMovementFamily;

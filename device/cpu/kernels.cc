@@ -49,6 +49,12 @@ bool IsAttention(const GroupContext& context) {
   return context.group.nodes.size() > 1 && std::ranges::any_of(context.group.nodes, is_softmax);
 }
 
+// True for a concat in a group with others.
+bool IsRotary(const GroupContext& context) {
+  const auto is_concat = [&](NodeId id) { return context.graph.node(id).op == OpKind::kConcat; };
+  return context.group.nodes.size() > 1 && std::ranges::any_of(context.group.nodes, is_concat);
+}
+
 bool IsLayerNorm(OpKind op) { return op == OpKind::kLayerNorm || op == OpKind::kRmsNorm; }
 
 // True for a norm behind element-wise operators.
@@ -65,6 +71,7 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
     return Err(StatusCode::kInvalidArgument, "group {}: no nodes", context.group.pattern);
   }
   if (IsAttention(context)) return &kAttentionFamily;
+  if (IsRotary(context)) return &kRotaryFamily;
   const OpKind op = context.node(0).op;
   const OpInfo& info = Info(op);
   if (op == OpKind::kConv) return &kConvolutionFamily;
@@ -229,8 +236,8 @@ StatusOr<std::unique_ptr<Kernel>> MakeStaged(const GroupContext& context, const 
 StatusOr<std::unique_ptr<Kernel>> MakeWhole(const GroupContext& context, const Family& family,
                                             const std::string& name) {
   const bool takes_all = &family == &kReorderFamily || &family == &kChainFamily ||
-                         &family == &kAttentionFamily || &family == &kReferenceFamily ||
-                         &family == &kNoWorkFamily ||
+                         &family == &kAttentionFamily || &family == &kRotaryFamily ||
+                         &family == &kReferenceFamily || &family == &kNoWorkFamily ||
                          (&family == &kLayerNormFamily && IsNormOfChain(context));
   if (!takes_all && context.group.nodes.size() > 1) return MakeStaged(context, family, name);
   size_t done = 0;

@@ -123,7 +123,7 @@ Status CheckPattern(const Graph& graph, const Group& group, size_t g, const Devi
   }
   const auto fits = [&](size_t i) {
     if (is_view) return Has(graph.node(group.nodes[i]).op, kMovement);
-    if (i > 0 || MayJoinBefore(*pattern, graph, group.nodes[0])) {
+    if (i > 0 || std::ranges::any_of(pattern->steps, &PatternStep::takes_movements)) {
       return HasStepFor(*pattern, graph, group.nodes[i]);
     }
     return BeginMatch(*pattern, graph, group.nodes[0]) != 0;

@@ -8,6 +8,7 @@
 #include "graph/operators_of.h"
 #include "plan/fusion/group_key.h"
 #include "plan/fusion/node_marks.h"
+#include "plan/fusion/take_in.h"
 #include "plan/fusion/tree_finder.h"
 #include "plan/spec/pattern_match.h"
 
@@ -162,6 +163,7 @@ class Cover {
     const std::span<const NodeId> path(path_.data(), static_cast<size_t>(length));
     if (has_shared || in_.basis.patterns[pattern].takes_movements) {
       std::vector<NodeId> nodes = WithTransposes(pattern, path);
+      if (in_.basis.patterns[pattern].takes_movements && !HasForm(graph_, nodes)) return;
       if (has_shared || nodes.size() != path.size()) return AddPiece(pattern, std::move(nodes));
     }
     const int time = TimeOf(prefix_keys_[length - 1], pattern, path);

@@ -5,6 +5,7 @@
 #include "plan/fusion/group_key.h"
 #include "plan/spec/attention_form.h"
 #include "plan/spec/pattern_match.h"
+#include "plan/spec/rotary_form.h"
 
 namespace ag {
 namespace {
@@ -60,7 +61,7 @@ class TakeIn {
       open.pop_back();
       if (!MayJoin(pattern, *nodes, id)) continue;
       const auto at = nodes->insert(std::ranges::lower_bound(*nodes, id), id);
-      if (!ReadAttention(graph_, *nodes).ok()) {
+      if (!HasForm(graph_, *nodes)) {
         nodes->erase(at);
         continue;
       }
@@ -74,7 +75,7 @@ class TakeIn {
   bool MayJoin(const GroupPattern& pattern, const std::vector<NodeId>& nodes, NodeId id) {
     const Node& node = graph_.node(id);
     if (graph_.is_constant(id) || node.op == OpKind::kInput) return false;
-    if (!MayJoinBefore(pattern, graph_, id) || std::ranges::binary_search(nodes, id)) return false;
+    if (!HasStepFor(pattern, graph_, id) || std::ranges::binary_search(nodes, id)) return false;
     if (!in_.forest.taken[id] && Alone()[id] < 0) return false;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (graph_.is_constant(node.inputs[i].node)) continue;
@@ -142,6 +143,13 @@ class TakeIn {
 };
 
 }  // namespace
+
+bool HasForm(const Graph& graph, std::span<const NodeId> nodes) {
+  const auto is_softmax = [&](NodeId id) { return graph.node(id).op == OpKind::kSoftmax; };
+  if (nodes.size() == 1) return true;
+  return std::ranges::any_of(nodes, is_softmax) ? ReadAttention(graph, nodes).ok()
+                                                : ReadRotary(graph, nodes).ok();
+}
 
 std::vector<bool> TakeInMovements(const CoverRequest& request, BriefGroups* groups) {
   return TakeIn(request, groups).Run();

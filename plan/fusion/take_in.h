@@ -1,7 +1,7 @@
-// Movements in front of attention: slices, splits, gathers, expands, reshapes and scales whose only
-// readers are in one group join it, so that its kernel reads by strides what they would copy. They
-// join after the cover is found (cover.h), since one of them may have several readers, or be a view
-// with movements behind it that are none. Thread-safe.
+// Movements in front of attention and rotary embeddings: slices, splits, gathers, expands, reshapes
+// and scales whose only readers are in one group join it, so that its kernel reads by strides what
+// they would copy. They join after the cover is found (cover.h), since one of them may have several
+// readers, or be a view with movements behind it that are none. Thread-safe.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,15 @@
 
 namespace ag {
 
-// Adds such operators to the groups whose pattern has the mark "<" of a product, where that is not
-// slower, and removes the groups that these were. What joins a group lies by strides
-// (plan/spec/attention_form.h). A view in front of all others stays outside: it costs nothing.
-// Returns which operators joined, by NodeId; empty: none.
+// Whether the operators, ascending, are what their pattern means: a group of several whose pattern
+// has the mark "<" of an operator is attention (plan/spec/attention_form.h) or a rotary embedding
+// (plan/spec/rotary_form.h).
+bool HasForm(const Graph& graph, std::span<const NodeId> nodes);
+
+// Adds such operators to the groups whose pattern has the mark "<" of an operator, where that is
+// not slower, and removes the groups that these were. The group keeps its form. A view in front of
+// all others stays outside: it costs nothing. Returns which operators joined, by NodeId; empty:
+// none.
 std::vector<bool> TakeInMovements(const CoverRequest& request, BriefGroups* groups);
 
 }  // namespace ag

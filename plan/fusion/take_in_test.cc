@@ -13,6 +13,7 @@ DeviceSpec ViewsSpec() {
   StatusOr<DeviceSpec> spec = ParseDeviceSpec(
       "name views\ndtypes f32,bool,i64\ncores 1\nflops_per_second 1e9\nbytes_per_second 1e9\n"
       "launch_ns 1000\nalignment_bytes 64\npattern dense = MatMul [Add] layouts plain\n"
+      "pattern rotary = Concat< Mul& Add& layouts plain\n"
       "pattern attention = MatMul< [Add|Sub|Mul|Div|Where&]+ Softmax MatMul&< [Transpose&] "
       "layouts plain\npattern chain = {elementwise}+ layouts plain\n"
       "pattern softmax = Softmax layouts plain\npattern move = {movement} layouts plain\n");
@@ -97,6 +98,29 @@ TEST(TakeIn, LeavesWhatDoesNotLieByStrides) {
                            "k = transpose(gather(x, i) axis=2) perm=[0,1,3,2]\n" +
                            kScoresText + kBackText),
             "move Gather; attention Transpose+MatMul+Softmax+MatMul+Transpose");
+}
+
+TEST(TakeIn, TakesRotaryEmbeddings) {
+  const std::string head =
+      "input x f32[1,6,2,8]\nc = const f32[1,1,6,8] seed 1\ns = const f32[1,1,6,8] seed 2\n"
+      "t = transpose(x) perm=[0,2,1,3]\n";
+  const std::string halves =
+      "a = slice(t) axes=[3] starts=[0] ends=[4] steps=[1]\n"
+      "b = slice(t) axes=[3] starts=[4] ends=[8] steps=[1]\n";
+  EXPECT_EQ(
+      GroupsButViews(head + halves + "output add(mul(t, c), mul(concat(neg(b), a) axis=3, s))\n"),
+      "rotary Transpose+Mul+Slice+Neg+Slice+Concat+Mul+Add");
+  EXPECT_EQ(GroupsButViews(head + halves +
+                           "output add(mul(concat(neg(b), a) axis=3, s), mul(c, t))\noutput b\n"),
+            "move Transpose; move Slice; rotary Neg+Slice+Concat+Mul+Mul+Add");
+  // Neighbours in the place of halves have gaps between them.
+  const std::string neighbours =
+      "a = slice(t) axes=[3] starts=[0] ends=[8] steps=[2]\n"
+      "b = slice(t) axes=[3] starts=[1] ends=[8] steps=[2]\n";
+  EXPECT_EQ(GroupsButViews(head + neighbours +
+                           "output add(mul(t, c), mul(concat(neg(b), a) axis=3, s))\n")
+                .find("rotary Transpose"),
+            std::string::npos);
 }
 
 TEST(TakeIn, TakesMasks) {

@@ -205,6 +205,7 @@ bool MayStandBefore(const Graph& graph, NodeId node) {
     case OpKind::kSlice:
     case OpKind::kSplit:
     case OpKind::kGather:
+    case OpKind::kNeg:
       return true;
     default:
       return ScaledOperand(graph, graph.node(node)) >= 0;

@@ -50,8 +50,8 @@ struct AttentionForm {
 // kUnimplemented "attention: ...": the group is none, or an operand does not lie by strides.
 StatusOr<AttentionForm> ReadAttention(const Graph& graph, std::span<const NodeId> nodes);
 
-// Returns true for operators that may stand in a group of attention between a tensor and the
-// operator that reads it: they move elements, or scale them by a constant of one element.
+// Returns true for operators that may stand in a group between a tensor and the product or concat
+// that reads it: they move elements, scale them by a constant of one element, or negate them.
 bool MayStandBefore(const Graph& graph, NodeId node);
 
 }  // namespace ag
