@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/cpu/host.h"
 #include "graph/reference/function_numbers.h"
 
 namespace ag::cpu {
@@ -50,7 +51,9 @@ bool AppendUnary(const Node& node, Tail* tail) {
 
 bool AppendBinary(const GroupContext& context, size_t i, const OperandDesc& desc, Tail* tail) {
   const Node& node = context.node(i);
-  if (node.op != OpKind::kAdd && node.op != OpKind::kMul) return false;
+  // With SSE 4.1 oneDNN's 1x1 convolution gives wrong numbers for a product behind an activation.
+  const bool multiplies = node.op == OpKind::kMul && InstructionSet() != "sse41";
+  if (node.op != OpKind::kAdd && !multiplies) return false;
   const int other = OtherOperand(context, i);
   if (other < 0) return false;
   const OperandDescs operand = desc(context, node.inputs[other]);
