@@ -35,7 +35,7 @@ struct PatternStep {
   ConvolutionForm form = ConvolutionForm::kAny;  // When not kAny, ops is only Conv.
   bool optional = false;
   bool repeated = false;
-  bool any_operands = false;      // "&": any other operands, and the shape may change.
+  bool any_operands = false;     // "&": any other operands, and the shape may change.
   bool takes_movements = false;  // "<": what moves its operands joins the group.
   bool is_tree = false;  // "<" of a repeated element-wise step: its operators may form a tree.
   bool shared = false;   // ">": what the step makes may have other readers as well.
