@@ -208,4 +208,13 @@ std::optional<StridedView> BroadcastView(const StridedView& view, const Shape& s
   return result;
 }
 
+std::optional<StridedView> ViewBehind(const Graph& graph, Edge edge, std::span<const Edge> path,
+                                      const Shape& shape) {
+  std::optional<StridedView> view = DenseView(graph.type(edge).shape);
+  for (auto moved = path.rbegin(); view && moved != path.rend(); ++moved) {
+    view = ViewOfResult(graph, *moved, *view);
+  }
+  return view ? BroadcastView(*view, shape) : std::nullopt;
+}
+
 }  // namespace ag

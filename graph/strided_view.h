@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "graph/graph.h"
@@ -44,8 +45,19 @@ std::optional<int64_t> StrideOf(const StridedAxis& axis);
 std::optional<StridedView> ViewOfResult(const Graph& graph, Edge result,
                                         const StridedView& operand);
 
+// A tensor, and how it lies behind movements.
+struct StridedOperand {
+  Edge edge;
+  StridedView view;
+};
+
 // Returns the view with axes in front, and along axes of one place, repeated so that it has the
 // shape. Nothing: it does not broadcast to it.
 std::optional<StridedView> BroadcastView(const StridedView& view, const Shape& shape);
+
+// Returns how `edge` lies behind the movements `path`, outputs of operators from the last one back
+// to the first, which reads `edge`, repeated so that it has the shape. Nothing: not by strides.
+std::optional<StridedView> ViewBehind(const Graph& graph, Edge edge, std::span<const Edge> path,
+                                      const Shape& shape);
 
 }  // namespace ag

@@ -89,6 +89,19 @@ TEST(StridedView, FollowsHeads) {
             "none");
 }
 
+TEST(StridedView, FollowsAPathFromTheReaderBack) {
+  const Graph graph = *ParseGraph(
+      "input x f32[2,6]\na, b = split(x) axis=1 sizes=[2,4]\nr = reshape(b) shape=[2,2,2]\n"
+      "output y = transpose(r) perm=[2,0,1]\n");
+  const Edge y = graph.outputs()[0].edge, r = graph.node(y.node).inputs[0],
+             b = graph.node(r.node).inputs[0], x{graph.inputs()[0], 0};
+  const std::vector<Edge> path = {y, r, b};
+  EXPECT_EQ(Text(ViewBehind(graph, x, path, {2, 2, 2})), "2:1, 2:6, 2:2; 2");
+  EXPECT_EQ(Text(ViewBehind(graph, x, path, {3, 2, 2, 2})), "3:0, 2:1, 2:6, 2:2; 2");
+  EXPECT_EQ(Text(ViewBehind(graph, x, path, {2, 2})), "none");
+  EXPECT_EQ(Text(ViewBehind(graph, x, {}, {2, 6})), "2:6, 6:1; 0");
+}
+
 TEST(StridedView, Broadcasts) {
   const StridedView view = DenseView({3, 1});
   EXPECT_EQ(Text(BroadcastView(view, {2, 3, 4})), "2:0, 3:1, 4:0; 0");

@@ -129,7 +129,7 @@ class Binder {
   }
 
  private:
-  StatusOr<Operand> Find(const AttentionOperand& of, DType dtype) const {
+  StatusOr<Operand> Find(const StridedOperand& of, DType dtype) const {
     Operand operand{.dtype = graph_.type(of.edge).dtype, .port = context_.InputOf(of.edge)};
     if (operand.dtype != dtype) return Refuse("an operand of another type");
     operand.elements = graph_.type(of.edge).NumElements();

@@ -111,7 +111,7 @@ class Rotary : public Kernel {
   }
 
  private:
-  static Status Find(const GroupContext& context, const RotaryOperand& of, RowsOperand* operand) {
+  static Status Find(const GroupContext& context, const StridedOperand& of, RowsOperand* operand) {
     if (context.graph.type(of.edge).dtype != DType::kFloat32) return RefuseRotary("not f32");
     operand->port = context.InputOf(of.edge);
     operand->offset = of.view.offset;

@@ -159,8 +159,8 @@ class AttentionReader {
 
   // Follows the movements of the group in front of an operand, and its scales where they may be
   // factors of the form.
-  StatusOr<AttentionOperand> ReadOperand(Edge edge, const Shape& wanted,
-                                         std::vector<AttentionFactor>* factors = nullptr) {
+  StatusOr<StridedOperand> ReadOperand(Edge edge, const Shape& wanted,
+                                       std::vector<AttentionFactor>* factors = nullptr) {
     std::vector<Edge> path;
     while (IsInside(edge.node)) {
       const Node& node = graph_.node(edge.node);
@@ -174,16 +174,12 @@ class AttentionReader {
       }
       edge = node.inputs[std::max(scaled, 0)];
     }
-    std::optional<StridedView> view = DenseView(graph_.type(edge).shape);
-    for (auto moved = path.rbegin(); view && moved != path.rend(); ++moved) {
-      view = ViewOfResult(graph_, *moved, *view);
-    }
-    if (view) view = BroadcastView(*view, wanted);
+    std::optional<StridedView> view = ViewBehind(graph_, edge, path, wanted);
     const size_t rank = wanted.size();
     if (!view || !StrideOf(view->axes[rank - 2]) || !StrideOf(view->axes[rank - 1])) {
       return Refuse("not by strides");
     }
-    return AttentionOperand{edge, *std::move(view)};
+    return StridedOperand{edge, *std::move(view)};
   }
 
   const Graph& graph_;

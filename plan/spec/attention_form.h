@@ -11,20 +11,12 @@
 
 namespace ag {
 
-// A tensor that the group reads, or a constant, behind the movements of the group in front of it.
-struct AttentionOperand {
-  Edge edge;
-  // Axes as the operator that reads it wants them, repeated where it is broadcast. The last two
-  // have one stride each.
-  StridedView view;
-};
-
 // An operation on the scores with another matrix: rows are queries, columns are keys.
 struct AttentionStep {
   // kReplace: where a mask of booleans says so, a constant takes the place of the score.
   enum class Kind : uint8_t { kAdd, kSub, kMul, kDiv, kReplace };
   Kind kind = Kind::kAdd;
-  AttentionOperand operand;
+  StridedOperand operand;
   // Of kReplace: the constant, of one element, and the value of the mask that keeps a score.
   Edge fill;
   bool keeps = true;
@@ -36,9 +28,11 @@ struct AttentionFactor {
   bool divides = false;
 };
 
-// softmax(steps(q . k * factors)) . v, with k as [..., depth, keys].
+// softmax(steps(q . k * factors)) . v, with k as [..., depth, keys]. Operands are what the group
+// reads, or constants, with axes as the operator that reads them wants them; the last two have one
+// stride each.
 struct AttentionForm {
-  AttentionOperand q, k, v;
+  StridedOperand q, k, v;
   StridedView out;  // The second product's result in the group's output.
   std::vector<AttentionFactor> factors;
   std::vector<AttentionStep> steps;

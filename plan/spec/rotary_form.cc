@@ -70,7 +70,8 @@ class RotaryReader {
   }
 
   // Follows the movements of the group in front of an operand, and its signs where they count.
-  StatusOr<RotaryOperand> ReadOperand(Edge edge, const Shape& wanted, bool* is_negative = nullptr) {
+  StatusOr<StridedOperand> ReadOperand(Edge edge, const Shape& wanted,
+                                       bool* is_negative = nullptr) {
     std::vector<Edge> path;
     for (; IsInside(edge.node); edge = graph_.node(edge.node).inputs[0]) {
       if (is_negative != nullptr && graph_.node(edge.node).op == OpKind::kNeg) {
@@ -79,16 +80,12 @@ class RotaryReader {
         path.push_back(edge);
       }
     }
-    std::optional<StridedView> view = DenseView(graph_.type(edge).shape);
-    for (auto moved = path.rbegin(); view && moved != path.rend(); ++moved) {
-      view = ViewOfResult(graph_, *moved, *view);
-    }
-    if (view) view = BroadcastView(*view, wanted);
+    std::optional<StridedView> view = ViewBehind(graph_, edge, path, wanted);
     const auto is_single = [](const StridedAxis& axis) { return StrideOf(axis).has_value(); };
     if (!view || !std::ranges::all_of(view->axes, is_single)) return RefuseRotary("not by strides");
     const StridedAxis& last = view->axes.back();
     if (!last.empty() && *StrideOf(last) != 1) return RefuseRotary("rows with gaps");
-    return RotaryOperand{edge, *std::move(view)};
+    return StridedOperand{edge, *std::move(view)};
   }
 
   const Graph& graph_;

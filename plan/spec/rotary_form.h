@@ -12,23 +12,17 @@
 
 namespace ag {
 
-// A tensor that the group reads, or a constant, behind the movements of the group in front of it.
-// Each axis has one stride, the last one 1.
-struct RotaryOperand {
-  Edge edge;
-  StridedView view;
-};
-
 struct RotaryPart {
-  RotaryOperand operand;
+  StridedOperand operand;
   bool is_negative = false;
 };
 
-// result = base * factor + concat(parts) * turn, along the last axis.
+// result = base * factor + concat(parts) * turn, along the last axis. Operands are what the group
+// reads, or constants; each axis has one stride, the last one 1.
 struct RotaryForm {
   Shape shape;  // Of the result.
-  RotaryOperand base, turn;
-  std::optional<RotaryOperand> factor;
+  StridedOperand base, turn;
+  std::optional<StridedOperand> factor;
   std::vector<RotaryPart> parts;
 };
 
