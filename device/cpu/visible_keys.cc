@@ -115,12 +115,12 @@ AG_LARGEST(HalfAvx512, 16, uint16_t, AG_AVX512)
 AG_LARGEST(HalfAvx2, 8, uint16_t, AG_AVX2)
 AG_LARGEST(HalfSse, 4, uint16_t, )
 
-// Rows become columns where these lie side by side.
-template <class T>
-void PutRowsSideBySide(StridedMatrix<const T>* matrix, int64_t* rows, int64_t* columns) {
-  if (matrix->row != 1) return;
-  std::swap(matrix->row, matrix->column);
-  std::swap(*rows, *columns);
+// Calls `largest` on the matrix with rows as columns where these lie side by side.
+template <class T, class Largest>
+uint32_t Sideways(StridedMatrix<const T> m, int64_t rows, int64_t columns, const Largest& largest) {
+  if (m.row != 1) return largest(m, rows, columns);
+  std::swap(m.row, m.column);
+  return largest(m, columns, rows);
 }
 
 }  // namespace
@@ -203,18 +203,14 @@ bool VisibleKeys::Holds(float product) const {
 
 uint32_t LargestMagnitude(std::string_view isa, const StridedMatrix<const float>& matrix,
                           int64_t rows, int64_t columns) {
-  StridedMatrix<const float> m = matrix;
-  PutRowsSideBySide(&m, &rows, &columns);
-  return ForInstructionSet(isa, LargestFloatAvx512, LargestFloatAvx2, LargestFloatSse)(m, rows,
-                                                                                       columns);
+  return Sideways(matrix, rows, columns,
+                  ForInstructionSet(isa, LargestFloatAvx512, LargestFloatAvx2, LargestFloatSse));
 }
 
 uint32_t LargestMagnitude(std::string_view isa, const StridedMatrix<const uint16_t>& matrix,
                           int64_t rows, int64_t columns) {
-  StridedMatrix<const uint16_t> m = matrix;
-  PutRowsSideBySide(&m, &rows, &columns);
-  return ForInstructionSet(isa, LargestHalfAvx512, LargestHalfAvx2, LargestHalfSse)(m, rows,
-                                                                                    columns);
+  return Sideways(matrix, rows, columns,
+                  ForInstructionSet(isa, LargestHalfAvx512, LargestHalfAvx2, LargestHalfSse));
 }
 
 }  // namespace ag::cpu
