@@ -2,10 +2,8 @@
 #include <gmock/gmock.h>
 
 #include "plan/format/plan_codec.h"
-#include "plan/format/plan_validate.h"
 #include "plan/testing/testing.h"
-#include "search/search.h"
-#include "search/testing/fake_measurer.h"
+#include "search/testing/find_plan_test.h"
 #include "search/testing/testing.h"
 
 namespace ag {
@@ -13,25 +11,7 @@ namespace {
 
 using testing::SizeIs;
 
-class BatchPartsTest : public testing::Test {
- protected:
-  SearchRequest Request(std::string_view graph, std::string_view rules) {
-    rules_ = TestRules(rules);
-    SearchRequest request{.input = TestGraph(graph), .rules = &rules_, .spec = measurer_.spec()};
-    request.environment = "device=test";
-    return request;
-  }
-  StatusOr<SearchResult> Find(const SearchRequest& request) {
-    AG_LET(SearchResult result, FindPlan(request, measurer_, clock_));
-    EXPECT_EQ(ToString(ValidatePlan(result.graph, result.plan, request.spec)), "OK");
-    EXPECT_EQ(result.plan.graph, result.graph.digest());
-    return result;
-  }
-
-  RuleSet rules_;
-  FakeMeasurer measurer_{TestSpec()};
-  FakeClock clock_;
-};
+class BatchPartsTest : public FindPlanTest {};
 
 // Four samples, each in a cache that does not hold two; launches cost next to nothing.
 DeviceSpec CachedSpec() {
@@ -57,6 +37,7 @@ output "y" = softmax(softmax(x) axis=1) axis=1
   request.options.limits.instance_sizes_max = kInstanceSizesMax;
   const auto parts = Find(request);
   ASSERT_EQ(ToString(parts.status()), "OK");
+  ExpectSound(request, *parts);
   EXPECT_EQ(parts->instance_sizes, 2);  // One and two samples.
   EXPECT_EQ(parts->plan.segments.at(0).instances, 4);
   EXPECT_EQ(parts->timing.verdict, Verdict::kFaster);
@@ -79,6 +60,7 @@ TEST_F(BatchPartsTest, SegmentsOfABatchHaveSizesOfTheirOwn) {
   request.options.limits.instance_sizes_max = kInstanceSizesMax;
   const auto result = Find(request);
   ASSERT_EQ(ToString(result.status()), "OK");
+  ExpectSound(request, *result);
   ASSERT_THAT(result->plan.segments, SizeIs(2));
   EXPECT_EQ(result->plan.segments[0].instances, 4);
   EXPECT_EQ(result->plan.segments[1].instances, 1);
@@ -104,6 +86,7 @@ output "y" = matmul(matmul(x, v), w)
   request.options.limits.instance_sizes_max = kInstanceSizesMax;
   const auto beside = Find(request);
   ASSERT_EQ(ToString(beside.status()), "OK");
+  ExpectSound(request, *beside);
   ASSERT_THAT(beside->plan.segments, SizeIs(1));
   EXPECT_EQ(beside->plan.segments[0].instances, 2);
   EXPECT_EQ(beside->plan.beside, 2);
@@ -128,6 +111,7 @@ output "y" = matmul(matmul(x, v), w)
   request.options.limits.instance_sizes_max = kInstanceSizesMax;
   const auto result = Find(request);
   ASSERT_EQ(ToString(result.status()), "OK");
+  ExpectSound(request, *result);
   EXPECT_THAT(result->rewrites, SizeIs(1));
   EXPECT_EQ(result->plan.segments.at(0).instances, 4);
 }
