@@ -291,6 +291,29 @@ def versions():
     return {"onnxruntime": onnxruntime.__version__, "openvino": found}
 
 
+def measure_all(args, how, measure):
+    """Calls measure(model, args) for each of the models, writes --json and returns the exit code."""
+    results, good = [], True
+    for model in args.models:
+        try:
+            result, close = measure(model, args)
+        except Exception as error:  # The other models are measured all the same.
+            print(f"{model}: {type(error).__name__}: {error}", flush=True)
+            good = False
+            continue
+        results.append(result)
+        good = good and close
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump({**versions(), "threads": args.threads, "how": how, "models": results}, file, indent=1)
+    return 0 if good else 1
+
+
+def print_head(args, how):
+    found = versions()
+    print(f"{args.threads} threads, {how}; ONNX Runtime {found['onnxruntime']}, OpenVINO {found['openvino']}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
@@ -306,25 +329,11 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="also writes everything there")
     parser.add_argument("models", nargs="+", metavar="MODEL[=OUTPUT]")
     args = parser.parse_args()
-    found = versions()
     how = (f"{args.blocks} blocks" if args.busy is None
            else f"{args.rounds} rounds of {args.runs} runs, core {args.busy} busy")
-    print(f"{args.threads} threads, {how}; ONNX Runtime {found['onnxruntime']}, OpenVINO {found['openvino']}")
+    print_head(args, how)
     print_header("ms")
-    results, good = [], True
-    for pair in args.models:
-        try:
-            result, close = measure(pair, args)
-        except Exception as error:  # The other models are measured all the same.
-            print(f"{pair}: {type(error).__name__}: {error}", flush=True)
-            good = False
-            continue
-        results.append(result)
-        good = good and close
-    if args.json:
-        with open(args.json, "w") as file:
-            json.dump({**found, "threads": args.threads, "how": how, "models": results}, file, indent=1)
-    return 0 if good else 1
+    return measure_all(args, how, measure)
 
 
 if __name__ == "__main__":

@@ -26,11 +26,7 @@ while (($#)); do
 done
 ((${#models[@]})) || models=(squeezenet nasnet_mobile resnet50 inception_v3 resnext50 bert rnntc_sru nasnet_a)
 
-"$root/scripts/install.sh" --cpu-peers
-[[ -x $build/autograph && -e $build/libautograph.so ]] || "$root/scripts/build.sh" autograph autograph_runtime
-mkdir -p "$out"
-export AUTOGRAPH_DATA=$out/data AUTOGRAPH_PYTHON=$root/.venv-cpu-peers/bin/python
-unset AUTOGRAPH_SERVER
+source "$root/bench/peers/prepare.sh"
 
 pairs=()
 for model in "${models[@]}"; do

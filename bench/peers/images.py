@@ -16,7 +16,6 @@ Below each model stand the load averages, and what other processes used meanwhil
 Exits 1 when outputs differ by more than 1e-3 of the largest value, 77 without a peer's package.
 """
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -29,13 +28,12 @@ try:
     import openvino
 
     from common import bootstrap, largest_difference
-    from cpu import TOLERANCE, Load, OpenVino, Ort, Ours, make_feeds, versions
+    from cpu import SETTLE_SECONDS, TOLERANCE, Load, OpenVino, Ort, Ours, make_feeds, measure_all, print_head
 except ImportError as error:
     print(f"images.py: {error}", file=sys.stderr)
     sys.exit(77)
 
 BLOCK_SECONDS = 0.3
-SETTLE_SECONDS = 0.005  # Longer than any side's threads spin after a run.
 CHOOSING_BLOCKS, KEPT = 3, 2
 
 
@@ -115,6 +113,26 @@ def open_sides(model, outputs, args, folder):
     return sides, differences
 
 
+def measure_rates(sides, blocks):
+    """{(side, batch): rates by block}, and for each side the key with the best median of those measured to the end."""
+    rates, keys = {key: [] for key in sides}, list(sides)
+    names = list(dict.fromkeys(name for name, _ in sides))
+    fastest = lambda name: sorted((key for key in keys if key[0] == name), key=lambda key: -statistics.median(rates[key]))
+    for block in range(CHOOSING_BLOCKS + blocks):
+        if block == CHOOSING_BLOCKS:
+            keys = [key for name in names for key in fastest(name)[:KEPT]]
+        for key in keys if block % 2 == 0 else reversed(keys):
+            rates[key].append(rate_of(sides[key], key[1]))
+    return rates, {name: fastest(name)[0] for name in names}
+
+
+def ratio_to(own, others):
+    """Ours over the best of the others in each block after those that chose."""
+    each = [mine / max(theirs) for mine, *theirs in list(zip(own, *others))[CHOOSING_BLOCKS:]]
+    low, high = bootstrap(each)
+    return {"ratio": statistics.median(each), "low": low, "high": high}
+
+
 def measure(pair, args):
     """Everything about one model; printed as it comes."""
     model, _, given = pair.partition("=")
@@ -123,36 +141,15 @@ def measure(pair, args):
     with tempfile.TemporaryDirectory() as folder:
         sides, differences = open_sides(model, outputs, args, folder)
     load = Load()
-    rates = {key: [] for key in sides}
-    for block in range(CHOOSING_BLOCKS + args.blocks):
-        if block == CHOOSING_BLOCKS:
-            kept = []
-            for name in dict.fromkeys(name for name, _ in sides):
-                own = sorted((key for key in sides if key[0] == name), key=lambda key: -statistics.median(rates[key]))
-                kept += own[:KEPT]
-        keys = list(sides) if block < CHOOSING_BLOCKS else kept
-        for key in keys if block % 2 == 0 else reversed(keys):
-            rates[key].append(rate_of(sides[key], key[1]))
-    medians = {key: statistics.median(values) for key, values in rates.items()}
-    best = {}
-    for key in kept:
-        if key[0] not in best or medians[key] > medians[best[key[0]]]:
-            best[key[0]] = key
-    peers = [best[name] for name in best if name != "ours"]
+    rates, best = measure_rates(sides, args.blocks)
     result = {"model": short, "rates": [], "load": load.found()}
     for name, key in best.items():
-        ratio, text = None, ""
-        if name == "ours":
-            each = [rates[key][i] / max(rates[other][i] for other in peers)
-                    for i in range(CHOOSING_BLOCKS, len(rates[key]))]
-            low, high = bootstrap(each)
-            ratio = {"ratio": statistics.median(each), "low": low, "high": high}
-            text = "{ratio:.3f} ({low:.3f} to {high:.3f}) of the peers' best".format(**ratio)
-        print(f"{short:<20} {name:<20} {medians[key]:>8.1f}/s at batch {key[1]:<3} {differences[key]:.1e}  {text}", flush=True)
-        all_rates = {str(k[1]): medians[k] for k in sides if k[0] == name}
-        result["rates"].append({"side": name, "batch": key[1], "rate": medians[key], "by_batch": all_rates, "ratio": ratio})
-    for row in result["rates"]:
-        print("  " + row["side"] + ": " + ", ".join(f"{rate:.0f}/s at {batch}" for batch, rate in row["by_batch"].items()))
+        medians = {batch: statistics.median(values) for (side, batch), values in rates.items() if side == name}
+        ratio = ratio_to(rates[key], [rates[best[peer]] for peer in best if peer != name]) if name == "ours" else None
+        text = "{ratio:.3f} ({low:.3f} to {high:.3f}) of the peers' best".format(**ratio) if ratio else ""
+        print(f"{short:<20} {name:<20} {medians[key[1]]:>8.1f}/s at batch {key[1]:<3} {differences[key]:.1e}  {text}")
+        print("  " + ", ".join(f"{rate:.0f}/s at {batch}" for batch, rate in medians.items()), flush=True)
+        result["rates"].append({"side": name, "batch": key[1], "by_batch": medians, "ratio": ratio})
     print("  load average {before:.2f} before, {after:.2f} after; others used {others_cores:.2f} cores meanwhile"
           .format(**result["load"]), flush=True)
     far = {key: off for key, off in differences.items() if not off <= TOLERANCE}
@@ -168,22 +165,9 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="also writes everything there")
     parser.add_argument("models", nargs="+", metavar="MODEL=B:OUTPUT,...")
     args = parser.parse_args()
-    found = versions()
-    print(f"{args.threads} threads, {args.blocks} blocks; ONNX Runtime {found['onnxruntime']}, OpenVINO {found['openvino']}")
-    results, good = [], True
-    for pair in args.models:
-        try:
-            result, close = measure(pair, args)
-        except Exception as error:  # The other models are measured all the same.
-            print(f"{pair}: {type(error).__name__}: {error}", flush=True)
-            good = False
-            continue
-        results.append(result)
-        good = good and close
-    if args.json:
-        with open(args.json, "w") as file:
-            json.dump({**found, "threads": args.threads, "blocks": args.blocks, "models": results}, file, indent=1)
-    return 0 if good else 1
+    how = f"{args.blocks} blocks"
+    print_head(args, how)
+    return measure_all(args, how, measure)
 
 
 if __name__ == "__main__":

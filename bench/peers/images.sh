@@ -20,11 +20,7 @@ while (($#)); do
 done
 ((${#models[@]})) || { echo "images.sh: which models? Files that leave their batch open" >&2; exit 2; }
 
-"$root/scripts/install.sh" --cpu-peers
-[[ -x $build/autograph && -e $build/libautograph.so ]] || "$root/scripts/build.sh" autograph autograph_runtime
-mkdir -p "$out"
-export AUTOGRAPH_DATA=$out/data AUTOGRAPH_PYTHON=$root/.venv-cpu-peers/bin/python
-unset AUTOGRAPH_SERVER
+source "$root/bench/peers/prepare.sh"
 
 pairs=()
 for model in "${models[@]}"; do
