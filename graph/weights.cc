@@ -50,8 +50,11 @@ StatusOr<Tensor> MemoryWeights::Get(const Digest& digest, const TensorType& type
 
 StatusOr<Tensor> ConstantOf(const WeightSource& weights, const Digest& digest,
                             const TensorType& type) {
-  return type.NumElements() == 0 ? StatusOr<Tensor>(Tensor::Zeros(type))
-                                 : weights.Get(digest, type);
+  if (type.NumElements() == 0) return Tensor::Zeros(type);
+  AG_LET(Tensor tensor, weights.Get(digest, type));
+  if (tensor.type() == type) return tensor;
+  return Err(StatusCode::kInternal, "constant {}: asked for {}, got {}", digest.Short(),
+             type.ToString(), tensor.type().ToString());
 }
 
 StatusOr<Tensor> BlobWeights::Get(const Digest& digest, const TensorType& type) const {

@@ -14,8 +14,8 @@ namespace ag {
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
-  // Returns the constant. kNotFound: no such constant. kDataLoss: the blob's size does not fit
-  // `type`.
+  // Returns the constant, of `type`: equal bytes have one digest, whatever their shape. kNotFound:
+  // no such constant. kDataLoss: the blob's size does not fit `type`.
   virtual StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const = 0;
   // Whether each digest is the SHA-256 of its bytes. Then a result computed from them is valid
   // wherever the same digest occurs.
@@ -25,7 +25,8 @@ class WeightSource {
   virtual void DropPages() const {}
 };
 
-// Returns the constant; one without elements is in no source.
+// Returns the constant; one without elements is in no source. kInternal: a source that returns
+// another type than it was asked for, which would be read beyond its end.
 StatusOr<Tensor> ConstantOf(const WeightSource& weights, const Digest& digest,
                             const TensorType& type);
 

@@ -57,7 +57,10 @@ class RetypedGraph::Weights : public WeightSource {
   }
 
   StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override {
-    if (const auto found = inline_.find(digest); found != inline_.end()) return found->second;
+    if (const auto found = inline_.find(digest); found != inline_.end()) {
+      const Tensor& held = found->second;  // Equal bytes have one name, whatever their shape.
+      return Tensor::View(type, held.bytes(), std::make_shared<Tensor>(held));
+    }
     const auto found = converted_.find(digest);
     if (found == converted_.end()) return inner_->Get(digest, type);
     AG_LET(const Tensor own, inner_->Get(found->second.first, {found->second.second, type.shape}));

@@ -123,5 +123,17 @@ TEST(TimingData, LargeTensorsAreNormalAndDifferent) {
   EXPECT_EQ(TimingData().Get(Sha256("a"), type)->bytes(), a.bytes());
 }
 
+// Constants of equal bytes have one name, as the two halves of a window's mask in Swin do.
+TEST(TimingData, HasTheShapeThatIsAskedFor) {
+  const TimingData data{};
+  const TensorType rows{DType::kFloat32, {64, 49, 1}}, columns{DType::kFloat32, {64, 1, 49}};
+  const Tensor a = *data.Get(Sha256("a"), rows), b = *data.Get(Sha256("a"), columns);
+  EXPECT_EQ(a.type(), rows);
+  EXPECT_EQ(b.type(), columns);
+  EXPECT_EQ(a.bytes().data(), b.bytes().data());
+  const TensorType integers{DType::kInt32, {64, 49}};
+  EXPECT_EQ(data.Get(Sha256("a"), integers)->type(), integers);
+}
+
 }  // namespace
 }  // namespace ag

@@ -43,13 +43,14 @@ void TimingData::FillBuffers(const Graph& graph, std::vector<Tensor>* inputs,
 
 StatusOr<Tensor> TimingData::Get(const Digest& digest, const TensorType& type) const {
   const MutexLock lock(mutex_);
-  const auto [it, is_new] = made_.try_emplace({digest, type.Bytes()});
+  const auto [it, is_new] = made_.try_emplace({digest, type.dtype, type.Bytes()});
   if (is_new) {
     uint64_t seed = 0;
     std::memcpy(&seed, digest.bytes.data(), sizeof(seed));
-    it->second = DataOf(type, seed);
+    it->second = std::make_shared<const Tensor>(DataOf(type, seed));
   }
-  return it->second;
+  // Equal bytes have one name, whatever their shape.
+  return Tensor::View(type, it->second->bytes(), it->second);
 }
 
 }  // namespace ag

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <tuple>
 
 #include "base/mutex.h"
 #include "graph/graph.h"
@@ -21,7 +23,8 @@ class TimingData : public WeightSource {
 
  private:
   mutable Mutex mutex_;
-  mutable std::map<std::pair<Digest, int64_t>, Tensor> made_ AG_GUARDED_BY(mutex_);
+  using Key = std::tuple<Digest, DType, int64_t>;  // The last is the size in bytes.
+  mutable std::map<Key, std::shared_ptr<const Tensor>> made_ AG_GUARDED_BY(mutex_);
 };
 
 }  // namespace ag

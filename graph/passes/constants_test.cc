@@ -22,6 +22,13 @@ class CountedWeight : public WeightSource {
   mutable int reads_ = 0;
 };
 
+TEST(ConstantOf, RefusesAnotherShape) {
+  const CountedWeight weights(Tensor::Zeros({DType::kFloat32, {2, 3}}));
+  EXPECT_TRUE(ConstantOf(weights, Digest(), {DType::kFloat32, {2, 3}}).ok());
+  EXPECT_EQ(ConstantOf(weights, Digest(), {DType::kFloat32, {3, 2}}).status().code(),
+            StatusCode::kInternal);
+}
+
 // A graph whose output is the negative of a weight.
 struct Negative {
   explicit Negative(int64_t elements)
