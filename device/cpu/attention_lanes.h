@@ -110,7 +110,7 @@ AG_INLINE void StepOf(const StridedMatrix<const float>& m, int64_t queries, int6
   constexpr int64_t kStep = lanes * kVectors;
   if (m.row == 0) {
     for (int64_t k = 0; k < keys; ++k) {
-      const V each = V{} + m.data[k * m.column];
+      const V each = m.data[k * m.column] - V{};  // x + 0 is an addition, since -0 + 0 is 0.
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) Apply(kind, S::At(scores + k * kStep + v * lanes), each);
     }

@@ -49,9 +49,8 @@ AG_INLINE void Product(const float* a, int64_t a_row, int64_t a_step, float* b, 
     for (int v = 0; v < kVectors; ++v) row[v] = *S::At(b + v * lanes);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const V each = V{} + a[r * a_row];
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sum[r][v] += each * row[v];
+      for (int v = 0; v < kVectors; ++v) sum[r][v] += a[r * a_row] * row[v];
     }
   }
 #pragma GCC unroll 16
