@@ -19,6 +19,10 @@ namespace {
 
 constexpr int64_t kBlocks[] = {128, 256};  // Keys at a time, best guess first.
 
+// A worker copies the keys and values of an item for this many tiles or more, up to so many bytes.
+constexpr int64_t kTilesToPack = 3;
+constexpr int64_t kPackedBytesMax = int64_t{4} << 20;
+
 Status Refuse(std::string_view why) {
   return Err(StatusCode::kUnimplemented, "attention: {}", why);
 }
@@ -91,6 +95,20 @@ void WriteReplacements(const Step& step, const uint8_t* mask, float* to) {
   for (int64_t i = 0; i < step.operand.elements; ++i) {
     to[i] = (mask[i] != 0) == step.keeps ? numbers.kept : numbers.fill;
   }
+}
+
+// Copies a matrix's rows behind each other. Returns what is behind them.
+template <class T>
+T* PackRows(const StridedMatrix<const T>& from, int64_t rows, int64_t columns, T* to) {
+  for (int64_t r = 0; r < rows; ++r, to += columns) {
+    const T* row = from.data + r * from.row;
+    if (from.column == 1) {
+      std::copy_n(row, columns, to);
+    } else {
+      for (int64_t c = 0; c < columns; ++c) to[c] = row[c * from.column];
+    }
+  }
+  return to;
 }
 
 // Finds the operands of a group's form. Without constants, those are left out.
@@ -216,6 +234,12 @@ class Attention : public Kernel {
         isa_(InstructionSet()),
         visible_(VisibleKeysOf(form_)),
         sees_all_(visible_.any() ? form_.items : 0) {
+    const int64_t bytes = form_.keys * (form_.depth + form_.width) * int64_t{sizeof(T)};
+    const bool is_dense = form_.k.column == form_.depth && form_.k.row == 1 &&
+                          form_.v.row == form_.width && form_.v.column == 1;
+    if (!is_dense && bytes <= kPackedBytesMax && TilesOfItem() >= kTilesToPack) {
+      packed_bytes_ = AlignUp(bytes);
+    }
     for (const Step& step : form_.steps) {
       const bool is_float = step.operand.port < 0 || step.operand.dtype == DType::kFloat32;
       operand_floats_.push_back(is_float ? 0 : step.operand.elements);
@@ -227,27 +251,53 @@ class Attention : public Kernel {
 
   // Each query tile has about as many vectors as the others.
   Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
-    const int64_t vectors = (form_.queries + loops_.lanes - 1) / loops_.lanes;
-    const int64_t tiles = (vectors + loops_.vectors - 1) / loops_.vectors;
+    const int64_t tiles = TilesOfItem();
     WidenOperands(context.scratch, inputs);
     if (visible_.any()) FindWhoSeesAll(inputs);
     ParallelFor(cores_, form_.items * tiles, 1, [&](int64_t begin, int64_t end, int worker) {
-      for (int64_t i = begin; i < end; ++i) {
-        // With a causal mask the last tiles have most to do: each share has some of them.
-        const int64_t place = i % tiles;
-        const int64_t t = place % 2 == 0 ? place / 2 : tiles - 1 - place / 2;
-        const int64_t first = vectors * t / tiles * loops_.lanes;
-        const int64_t last = std::min(vectors * (t + 1) / tiles * loops_.lanes, form_.queries);
-        RunTile(i / tiles, first, last, worker, context.scratch, inputs,
-                static_cast<T*>(outputs[0]));
+      for (int64_t i = begin; i < end;) {
+        const int64_t item = i / tiles, behind = std::min(end, (item + 1) * tiles);
+        const Item of = ItemOf(item, behind - i, worker, context.scratch, inputs);
+        for (; i < behind; ++i) {
+          RunTile(of, i % tiles, worker, context.scratch, inputs, static_cast<T*>(outputs[0]));
+        }
       }
     });
     return OkStatus();
   }
 
  private:
-  size_t ScratchOfWorker() const {
+  // One item with its keys and values as rows.
+  struct Item {
+    int64_t number = 0;
+    StridedMatrix<const T> k, v;
+  };
+
+  int64_t VectorsOfItem() const { return (form_.queries + loops_.lanes - 1) / loops_.lanes; }
+  int64_t TilesOfItem() const { return (VectorsOfItem() + loops_.vectors - 1) / loops_.vectors; }
+
+  size_t ScratchOfTile() const {
     return AlignUp(loops_.ScratchFloats(form_.depth, form_.width, block_) * sizeof(float));
+  }
+  size_t ScratchOfWorker() const { return ScratchOfTile() + packed_bytes_; }
+
+  // Returns the worker's own scratch memory.
+  std::byte* OwnScratch(int worker, const std::byte* scratch) const {
+    return const_cast<std::byte*>(scratch) + widened_bytes_ + worker * ScratchOfWorker();
+  }
+
+  // Returns an item of which a worker computes so many tiles. Rows that lie far apart share sets of
+  // the cache, and each tile reads all of them, so they are copied behind each other.
+  Item ItemOf(int64_t number, int64_t tiles, int worker, const std::byte* scratch,
+              Inputs inputs) const {
+    const StridedMatrix<const T> k = form_.k.Matrix(form_.k.template Data<T>(inputs), number);
+    Item item{number, {k.data, k.column, k.row}, {}};
+    item.v = form_.v.Matrix(form_.v.template Data<T>(inputs), number);
+    if (packed_bytes_ == 0 || tiles < kTilesToPack) return item;
+    T* keys = reinterpret_cast<T*>(OwnScratch(worker, scratch) + ScratchOfTile());
+    T* values = PackRows(item.k, form_.keys, form_.depth, keys);
+    PackRows(item.v, form_.keys, form_.width, values);
+    return {number, {keys, form_.depth, 1}, {values, form_.width, 1}};
   }
 
   // Writes the operands of steps that lie as bf16 or booleans to the begin of the scratch memory.
@@ -284,13 +334,14 @@ class Attention : public Kernel {
     });
   }
 
-  // Computes queries [first, last) of one batch item.
-  void RunTile(int64_t item, int64_t first, int64_t last, int worker, const std::byte* scratch,
-               Inputs inputs, T* result) {
-    const auto matrix = [&](const Operand& operand) {
-      return operand.Matrix(operand.template Data<T>(inputs), item);
-    };
-    const std::byte* own = scratch + widened_bytes_ + worker * ScratchOfWorker();
+  // Computes one tile of queries. With a causal mask the last tiles have most to do: each worker
+  // has some of them.
+  void RunTile(const Item& of, int64_t place, int worker, const std::byte* scratch, Inputs inputs,
+               T* result) {
+    const int64_t tiles = TilesOfItem(), vectors = VectorsOfItem(), item = of.number;
+    const int64_t t = place % 2 == 0 ? place / 2 : tiles - 1 - place / 2;
+    const int64_t first = vectors * t / tiles * loops_.lanes;
+    const int64_t last = std::min(vectors * (t + 1) / tiles * loops_.lanes, form_.queries);
     KeyRange seen{0, form_.keys};
     if (visible_.any() && sees_all_[item] == 0) seen = visible_.Of(first, last);
     AttentionTile<T> tile{.queries = last - first,
@@ -299,14 +350,14 @@ class Attention : public Kernel {
                           .width = form_.width,
                           .block = block_,
                           .scale = form_.scale,
-                          .q = matrix(form_.q),
-                          .v = matrix(form_.v),
-                          .scratch = reinterpret_cast<float*>(const_cast<std::byte*>(own))};
-    const StridedMatrix<const T> k = matrix(form_.k),
-                                 out = form_.out.template Matrix<T>(result, item);
-    tile.k = {k.data + seen.first * k.column, k.column, k.row};
-    tile.v.data += seen.first * tile.v.row;
+                          .q = form_.q.Matrix(form_.q.template Data<T>(inputs), item),
+                          .k = of.k,
+                          .v = of.v,
+                          .scratch = reinterpret_cast<float*>(OwnScratch(worker, scratch))};
     tile.q.data += first * tile.q.row;
+    tile.k.data += seen.first * tile.k.row;
+    tile.v.data += seen.first * tile.v.row;
+    const StridedMatrix<const T> out = form_.out.template Matrix<T>(result, item);
     tile.out = {result + (out.data - result) + first * out.row, out.row, out.column};
     const std::span<ScoreStep> steps(steps_.data() + worker * form_.steps.size(),
                                      form_.steps.size());
@@ -334,6 +385,7 @@ class Attention : public Kernel {
   int cores_;
   std::vector<int64_t> operand_floats_;  // Of each step's operand that does not lie as f32; else 0.
   size_t widened_bytes_ = 0;
+  size_t packed_bytes_ = 0;       // Of each worker's copy of keys and values; 0: it makes none.
   std::vector<ScoreStep> steps_;  // Of each worker's tile.
   std::string isa_;
   VisibleKeys visible_;
