@@ -218,6 +218,16 @@ Shape ShapeSampler::ResizeOperand(const OperatorDraft& draft, size_t) {
   return AnyShape(static_cast<int>(rank), static_cast<int>(rank));
 }
 
+// At times what a reshape cuts in two is its first axis.
+Shape ShapeSampler::ReshapeOperand(const OperatorDraft& draft, size_t index) {
+  Shape shape = PlainOperand(draft, index);
+  if (draft.want && shape.size() > 1 && Chance(25)) {
+    shape[1] *= shape[0];
+    shape.erase(shape.begin());
+  }
+  return shape;
+}
+
 Shape ShapeSampler::TransposeOperand(const OperatorDraft& draft, size_t) {
   const Ints* perm = KnownList(draft, "perm");
   if (perm == nullptr) return draft.want ? *draft.want : AnyShape(1, 4);
@@ -253,6 +263,7 @@ Shape ShapeSampler::Operand(const OperatorDraft& draft, size_t index) {
       {OpKind::kGather, &ShapeSampler::GatherOperand},
       {OpKind::kSplit, &ShapeSampler::SplitOperand},
       {OpKind::kResize, &ShapeSampler::ResizeOperand},
+      {OpKind::kReshape, &ShapeSampler::ReshapeOperand},
       {OpKind::kTranspose, &ShapeSampler::TransposeOperand},
   };
   for (const auto& [op, sample] : kSamples) {

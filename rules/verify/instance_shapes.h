@@ -54,6 +54,7 @@ class ShapeSampler {
   Shape GatherOperand(const OperatorDraft& draft, size_t index);
   Shape SplitOperand(const OperatorDraft& draft, size_t index);
   Shape ResizeOperand(const OperatorDraft& draft, size_t index);
+  Shape ReshapeOperand(const OperatorDraft& draft, size_t index);
   Shape TransposeOperand(const OperatorDraft& draft, size_t index);
   Shape PlainOperand(const OperatorDraft& draft, size_t index);
   void WindowAttributes(OperatorDraft* draft);
