@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "graph/shapes.h"
+#include "plan/spec/node_layouts.h"
 
 namespace ag {
 namespace {
@@ -29,6 +30,13 @@ bool KeepsOrder(const Graph& graph, const Node& node) {
     last = axis;
   }
   return true;
+}
+
+// Whether a transpose of an image gives the same bytes, since the image lies in channels_last.
+bool IsMoveOfChannels(const Node& node, Layout in, Layout out) {
+  const ChannelMove move = ChannelMoveOf(node);
+  if (move == ChannelMove::kToBack) return in == Layout::kChannelsLast && out == Layout::kPlain;
+  return move == ChannelMove::kToFront && in == Layout::kPlain && out == Layout::kChannelsLast;
 }
 
 // The one axis that a slice with step 1 cuts; -1: the slice is not of this form.
@@ -137,6 +145,7 @@ bool ViewForest::TryAdd(const Group& group) {
   if (node.op == OpKind::kConcat) return AddConcat(group);
   if (node.op == OpKind::kSplit || node.op == OpKind::kSlice) return AddCut(group);
   const bool is_plain = in.layout == Layout::kPlain && out.layout == Layout::kPlain;
+  if (IsMoveOfChannels(node, in.layout, out.layout)) return AddDense(in, out);
   return IsDense(node.op) && is_plain && KeepsOrder(graph_, node) && AddDense(in, out);
 }
 

@@ -3,7 +3,8 @@
 // the trees get memory of their own.
 //   concat                    its operands lie inside its result
 //   split, slice              their results lie inside their operand
-//   reshape, other operators that keep the order of all elements, and reorders that change no byte:
+//   reshape, other operators that keep the order of all elements (as a transpose of an image that
+//   lies with its channels last), and reorders that change no byte:
 //                             the result lies in the operand, or else the operand in the result
 // A graph input (the caller's memory) and a graph output in plain layout (the caller's buffer) lie
 // inside nothing. A port never gets a second home, so a tensor lies inside at most one concat. One

@@ -215,12 +215,17 @@ Status CpuExecutable::PrepareNarrowed(const Graph& graph) {
 
 // Only plans of one group have such places (plan/plan.h), and segments (BuildRequest's
 // keeps_layouts), whose tensors are so already. In others a tensor of one pixel may lie
-// in a plain output, as a view with the same bytes, which later groups read there.
+// in a plain output, as a view with the same bytes, which later groups read there; so may an image
+// in channels_last whose transpose is the caller's tensor.
 Status CpuExecutable::PrepareStaged(const Graph& graph, const Plan& plan) {
   for (const Place& place : plan.places) {
     if (place.kind == Place::Kind::kArena || place.port.layout == Layout::kPlain) continue;
     const TensorType& stored = graph.type(place.port.edge);
     if (HasSameBytes(stored, place.port.layout, Layout::kPlain)) continue;
+    const auto index = static_cast<size_t>(place.index);
+    const Edge callers = place.kind == Place::Kind::kOutput ? graph.outputs()[index].edge
+                                                            : Edge{graph.inputs()[index], 0};
+    if (callers != place.port.edge) continue;
     if (place.port.layout == Layout::kChannelsLast8) {
       return Err(StatusCode::kUnimplemented, "cpu: layout {}", LayoutName(place.port.layout));
     }

@@ -14,7 +14,7 @@ namespace {
 
 // The version of the measuring policy on CPUs: warm-up, canary, blocks, which kernels there are
 // and how fast they are. With a new version old measurements do not count.
-constexpr int kMeasuringPolicy = 9;
+constexpr int kMeasuringPolicy = 10;
 
 // The rates are of one core of a current server: 2.5 GHz with two multiply-add units of 8 floats
 // (16 for AVX-512), of which well-packed kernels reach about 80 %; memory as measured by a copy.
@@ -47,7 +47,7 @@ pattern chain_norm = {elementwise}<>+ LayerNorm|RmsNorm max 16 layouts plain
 pattern concat = Concat|Split|Slice layouts {blocked}plain
 pattern rotary = Concat< Mul& Add& layouts plain
 pattern pad = Pad layouts channels_last,plain
-pattern move = Transpose|Reshape|Expand|Gather layouts plain
+pattern move = Transpose|Reshape|Expand|Gather layouts channels_last,plain
 pattern kept = Opaque layouts plain
 )";
 

@@ -94,6 +94,7 @@ class Builder {
 
   Status CheckLayouts() const {
     const Layout layout = context_.group.outputs[0].layout;
+    if (node_.op == OpKind::kTranspose) return CheckDense();
     for (const Port& port : context_.group.inputs) {
       if (port.layout != layout) return Refuse(port.layout, "mixed");
     }
@@ -115,6 +116,16 @@ class Builder {
   Status Refuse(Layout layout, std::string_view why) const {
     return Err(StatusCode::kUnimplemented, "{}: layout {} ({})", Info(node_.op).name,
                LayoutName(layout), why);
+  }
+
+  // Transposes go from any dense layout to any.
+  Status CheckDense() const {
+    for (const auto* ports : {&context_.group.inputs, &context_.group.outputs}) {
+      for (const Port& port : *ports) {
+        if (BlockOf(port.layout) != 1) return Refuse(port.layout, "blocks");
+      }
+    }
+    return OkStatus();
   }
 
   // Returns the range of axis 1 that a slice takes.
@@ -158,7 +169,9 @@ class Builder {
   }
 
   Box In(size_t i) const {
-    return BoxOf(context_.graph.type(node_.inputs[i]), context_.group.outputs[0].layout);
+    const int port = context_.InputOf(node_.inputs[i]);
+    const Layout layout = port < 0 ? Layout::kPlain : context_.group.inputs[port].layout;
+    return BoxOf(context_.graph.type(node_.inputs[i]), layout);
   }
   Box Out(size_t i) const { return BoxOf(node_.outputs[i], context_.group.outputs[0].layout); }
 

@@ -240,6 +240,32 @@ TEST(FormGroups, ConcatIsAViewWhereItCanBe) {
       "reorder; conv Conv+Relu; conv Conv+Relu; reorder; conv Conv+Relu; reorder; view Concat");
 }
 
+// A block of ConvNeXt where convolutions and transposes know channels_last: the tensor that the
+// norm reads has the same bytes as the image.
+TEST(FormGroups, TransposesOfImagesAreViews) {
+  DeviceSpec spec = SmallSpec();
+  for (GroupPattern& pattern : spec.patterns) {
+    if (pattern.name == "conv" || pattern.name == "move") {
+      pattern.layouts = {Layout::kChannelsLast, Layout::kPlain};
+    }
+  }
+  const std::string block = std::string(kW16) +
+                            "g = const f32[16] seed 3\nm = const f32[16,16] seed 4\n"
+                            "c = conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]\n"
+                            "n = layer_norm(transpose(c) perm=[0,2,3,1], g, b) axis=3\n"
+                            "y = transpose(matmul(n, m)) perm=[0,3,1,2]\n";
+  EXPECT_EQ(Groups(GraphOf(block + "output add(y, x)\n"), {.layout = Layout::kChannelsLast}, spec),
+            "reorder; conv Conv; view Transpose; layer_norm LayerNorm; dense MatMul; "
+            "view Transpose; chain Add; reorder");
+  // A result is written where the caller wants it.
+  EXPECT_EQ(Groups(GraphOf(block + "output y\n"), {.layout = Layout::kChannelsLast}, spec),
+            "reorder; conv Conv; view Transpose; layer_norm LayerNorm; dense MatMul; "
+            "move Transpose");
+  EXPECT_EQ(Groups(GraphOf(block + "output add(y, x)\n"), {.layout = Layout::kPlain}, spec),
+            "conv Conv; move Transpose; layer_norm LayerNorm; dense MatMul; move Transpose; "
+            "chain Add");
+}
+
 TEST(FormGroups, FirstConvolutionReadsPlain) {
   const Graph graph = GraphOf(
       "input x f32[1,3,8,8]\nw = const f32[32,3,3,3] seed 1\nb = const f32[32] seed 2\n"

@@ -131,6 +131,35 @@ bool CanWorkIn(const Graph& graph, const Node& node, Layout layout) {
   return false;
 }
 
+// Whether only operators that take images read the result.
+bool FeedsImages(const Graph& graph, NodeId id) {
+  const Edge result{id, 0};
+  return !graph.is_output(result) && std::ranges::all_of(graph.uses(result), [&](const Use& use) {
+    const OpKind op = graph.node(use.node).op;
+    return op == OpKind::kConv || Has(op, kElementwise) || Has(op, kPooling) ||
+           Has(op, kResampling) || op == OpKind::kBatchNorm || op == OpKind::kPad ||
+           op == OpKind::kConcat;
+  });
+}
+
+// Returns channels_last where a transpose is a view because its image lies so. Channels move to the
+// front that way where contractions prefer another layout than plain.
+Layout OfTranspose(const Graph& graph, NodeId id, const GroupPattern& pattern,
+                   const NodeLayouts& chosen, Layout preferred) {
+  const Node& node = graph.node(id);
+  if (std::ranges::count(pattern.layouts, Layout::kChannelsLast) == 0) return Layout::kPlain;
+  const ChannelMove move = ChannelMoveOf(node);
+  const Edge operand = node.inputs[0];
+  if (move == ChannelMove::kToBack) {
+    const bool is_plain = chosen.Written(graph, operand) == Layout::kPlain;
+    const bool may = !is_plain && CanHave(graph.type(operand), Layout::kChannelsLast);
+    return may ? Layout::kChannelsLast : Layout::kPlain;
+  }
+  const bool may = move == ChannelMove::kToFront && preferred != Layout::kPlain &&
+                   CanHave(node.outputs[0], Layout::kChannelsLast) && FeedsImages(graph, id);
+  return may ? Layout::kChannelsLast : Layout::kPlain;
+}
+
 Layout Choose(const Graph& graph, const Node& node, const GroupPattern& pattern,
               const NodeLayouts& chosen, Layout preferred) {
   const std::vector<Layout>& listed = pattern.layouts;
@@ -155,22 +184,37 @@ Layout Choose(const Graph& graph, const Node& node, const GroupPattern& pattern,
 }  // namespace
 
 Layout NodeLayouts::Written(const Graph& graph, Edge edge) const {
+  const Node& node = graph.node(edge.node);
+  const bool moves = node.op == OpKind::kTranspose && of[edge.node] != Layout::kPlain;
+  if (moves && ChannelMoveOf(node) == ChannelMove::kToBack) return Layout::kPlain;
   return AtTensor(graph.type(edge), of[edge.node]);
 }
 
 Layout NodeLayouts::Read(const Graph& graph, NodeId id, size_t index) const {
   const Node& node = graph.node(id);
   if (of[id] == Layout::kPlain || IsWeight(node, index)) return Layout::kPlain;
+  const bool moves = node.op == OpKind::kTranspose;
+  if (moves && ChannelMoveOf(node) == ChannelMove::kToFront) return Layout::kPlain;
   return AtTensor(graph.type(node.inputs[index]), of[id]);
 }
 
-// Nodes in one layout have one for each tensor between them.
+// Nodes in one layout have one for each tensor between them, but for transposes of images.
 bool NodeLayouts::ReadsAsWritten(const Graph& graph, NodeId id, size_t index) const {
   const Node& node = graph.node(id);
   const Edge operand = node.inputs[index];
+  const auto moves = [&](NodeId n) { return graph.node(n).op == OpKind::kTranspose; };
   const bool is_alike = of[id] == of[operand.node];
-  if (is_alike && (of[id] == Layout::kPlain || !IsWeight(node, index))) return true;
+  if (is_alike && (of[id] == Layout::kPlain || (!moves(id) && !moves(operand.node))) &&
+      (of[id] == Layout::kPlain || !IsWeight(node, index)))
+    return true;
   return Read(graph, id, index) == Written(graph, operand);
+}
+
+ChannelMove ChannelMoveOf(const Node& node) {
+  if (node.op != OpKind::kTranspose) return ChannelMove::kNone;
+  const Ints& perm = node.IntList("perm");
+  if (perm == Ints{0, 2, 3, 1}) return ChannelMove::kToBack;
+  return perm == Ints{0, 3, 1, 2} ? ChannelMove::kToFront : ChannelMove::kNone;
 }
 
 bool GivesZeroForZero(const Node& node) {
@@ -209,7 +253,9 @@ NodeLayouts ChooseLayouts(const Graph& graph, const HomePatterns& home,
     const Node& node = graph.node(id);
     const GroupPattern* pattern = home[static_cast<size_t>(node.op)];
     if (pattern == nullptr || graph.is_constant(id) || node.outputs.empty()) continue;
-    layouts.of[id] = Choose(graph, node, *pattern, layouts, preferred[id]);
+    layouts.of[id] = node.op == OpKind::kTranspose
+                         ? OfTranspose(graph, id, *pattern, layouts, preferred[id])
+                         : Choose(graph, node, *pattern, layouts, preferred[id]);
   }
   return layouts;
 }

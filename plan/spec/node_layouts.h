@@ -8,6 +8,10 @@
 // operator that would write nonzero values into the padding of an incomplete block stays plain.
 // (Devices with channels_last8 write the zeros of the padding for every operator.)
 //
+// A transpose that moves an image's channels to the end or back changes no byte where the image
+// lies in channels_last. It is such a view where its pattern lists that layout and the image is not
+// plain, or only operators that take images read it.
+//
 // A tensor that channels_last8 would not pad is called channels_last. So a graph with whole blocks
 // of channels has the same groups under both preferences, and equal groups have one key. Under a
 // preference for channels_last8, an operator that follows an operand with channels last takes
@@ -38,13 +42,18 @@ struct NodeLayouts {
 using HomePatterns = std::vector<const GroupPattern*>;
 HomePatterns FindHomePatterns(const DeviceSpec& spec);
 
+// Which way a transpose moves the channels of images: from [N, C, H, W] to [N, H, W, C], or back.
+// Both have the same bytes where the first one lies in channels_last.
+enum class ChannelMove : uint8_t { kNone, kToBack, kToFront };
+ChannelMove ChannelMoveOf(const Node& node);
+
 // Returns true when the unary operator maps zero to zero, so that padding stays zero.
 bool GivesZeroForZero(const Node& node);
 
 // Returns true when channels_last8 pads a tensor that the operator reads or writes.
 bool IsPadded(const Graph& graph, const Node& node);
 
-// Returns the layouts. preferred[id] is the layout that node `id` prefers if it is a contraction.
+// Returns the layouts. preferred[id] is the layout that contractions prefer at node `id`.
 NodeLayouts ChooseLayouts(const Graph& graph, const HomePatterns& home,
                           const std::vector<Layout>& preferred);
 
