@@ -3,9 +3,12 @@
 #include <cstring>
 
 #include "device/cpu/onednn.h"
+#include "device/cpu/strided.h"
 
 namespace ag::cpu {
 namespace {
+
+constexpr std::string_view kTiles = "tiles";
 
 class Reorder : public CallKernel {
  public:
@@ -20,6 +23,41 @@ class Reorder : public CallKernel {
     return OkStatus();
   }
 };
+
+// Moves channels to the end or back, tile by tile.
+class DenseReorder : public Kernel {
+ public:
+  explicit DenseReorder(const GroupContext& context) : cores_(context.cores) {
+    const Port &in = context.group.inputs[0], &out = context.group.outputs[0];
+    const TensorType& type = context.graph.type(in.edge);
+    const std::vector<int64_t> from = DenseStrides(type.shape, in.layout),
+                               to = DenseStrides(type.shape, out.layout);
+    std::vector<CopyAxis> axes;
+    for (size_t d = 0; d < from.size(); ++d) axes.push_back({type.shape[d], from[d], to[d]});
+    copy_ = Copy(std::move(axes), 0, 0, SizeOf(type.dtype));
+  }
+  Status Run(const RunContext&, Inputs inputs, Outputs outputs) override {
+    copy_.Run(cores_, inputs[0], outputs[0]);
+    return OkStatus();
+  }
+
+ private:
+  int cores_;
+  Copy copy_;
+};
+
+constexpr int64_t kTileChannels = 16;  // With fewer, rows are too short to move by tiles.
+
+// Whether tiles may do it: no layout has blocks, or channels that pad one, and there are as many.
+bool SuitsTiles(const GroupContext& context) {
+  const Group& group = context.group;
+  const TensorType& type = context.graph.type(group.inputs[0].edge);
+  if (type.shape.size() != 4 || type.shape[1] < kTileChannels) return false;
+  const auto is_dense = [](const Port& port) {
+    return port.layout == Layout::kPlain || port.layout == Layout::kChannelsLast;
+  };
+  return is_dense(group.inputs[0]) && is_dense(group.outputs[0]);
+}
 
 // Writes inputs[0], or a constant, to every output.
 class CopyOut : public Kernel {
@@ -64,10 +102,13 @@ Status CheckReorder(const GroupContext& context) {
 StatusOr<std::vector<std::string>> ReorderNames(const GroupContext& context) {
   if (IsCopy(context.group)) return std::vector<std::string>{"copy"};
   AG_TRY(CheckReorder(context));
-  return std::vector<std::string>{"onednn"};
+  std::vector<std::string> names;
+  if (SuitsTiles(context)) names.emplace_back(kTiles);
+  names.emplace_back("onednn");
+  return names;
 }
 
-StatusOr<std::unique_ptr<Kernel>> MakeReorder(const GroupContext& context, const std::string&,
+StatusOr<std::unique_ptr<Kernel>> MakeReorder(const GroupContext& context, const std::string& name,
                                               size_t*) {
   if (IsCopy(context.group)) {
     auto copy = std::make_unique<CopyOut>();
@@ -75,6 +116,7 @@ StatusOr<std::unique_ptr<Kernel>> MakeReorder(const GroupContext& context, const
     return copy;
   }
   AG_TRY(CheckReorder(context));
+  if (name == kTiles) return std::make_unique<DenseReorder>(context);
   return Prepared<Reorder>("reorder", context);
 }
 
