@@ -416,6 +416,16 @@ const std::vector<RuleCase> kMovementCleanUpCases = {
     {"rms-norm",
      "input x f32[2,3,4]; g = const f32[4] seed 1; e = const f32 {0.001}; input z f32[2,3,4]",
      "output y = mul(g, div(x, sqrt(add(reduce_mean(mul(x, z)) axes=[2], e))))", ""},
+    {"scale-of-moved-channels-into-matmul",
+     "input x f32[1,2,3,4]; w = const f32[4,5] seed 1; b = const f32[5] seed 2; k = const "
+     "f32[5,1,1] seed 3",
+     "output y = mul(transpose(add(matmul(x, w), b)) perm=[0,3,1,2], k)",
+     "r = reshape(k) shape=[5]; output y = transpose(add(matmul(x, mul(w, r)), mul(b, r))) "
+     "perm=[0,3,1,2]"},
+    {"scale-of-moved-channels-into-matmul",
+     "input x f32[1,2,3,4]; w = const f32[4,5] seed 1; b = const f32[5] seed 2; k = const f32[3] "
+     "seed 3",
+     "output y = mul(transpose(add(matmul(x, w), b)) perm=[0,3,1,2], k)", ""},
     {"binary-between-reshapes", "input x f32[6,2,4]; k = const f32[1,3,1,4] seed 1",
      "output y = reshape(add(reshape(x) shape=[2,3,2,4], k)) shape=[6,2,4]",
      "output y = add(x, reshape(expand(k) shape=[2,3,1,4]) shape=[6,1,4])"},
