@@ -159,7 +159,7 @@ StatusOr<std::string> CompileForHost(const std::string& source) {
   AG_TRY(WriteFileAtomically(text, HostPrelude() + source));
   // A shell writes the compiler's output to a file. The paths are its parameters, not part of its
   // text.
-  static constexpr char kCommand[] = R"(exec "$0" -std=c++20 -O1 -fno-strict-aliasing -w \
+  static constexpr char kCommand[] = R"(exec "$0" -std=c++20 -O0 -fno-strict-aliasing -w \
       -shared -fPIC -o "$1" "$2" 2>"$3")";
   const SpawnOptions options{.program = "/bin/sh",
                              .args = {"-c", kCommand, compiler, object, text, log}};
