@@ -23,6 +23,9 @@ class Tensor {
   static Tensor Zeros(TensorType type);
   // Returns a view of bytes that `owner` keeps alive. REQUIRES: BytesFit(type, bytes).
   static Tensor View(TensorType type, std::string_view bytes, std::shared_ptr<const void> owner);
+  // Returns the same bytes as a tensor of another type, without a copy. REQUIRES: BytesFit(type,
+  // bytes()).
+  Tensor Retyped(TensorType type) const { return View(std::move(type), bytes(), owner_); }
   // Returns a tensor with a copy of `bytes`. REQUIRES: BytesFit(type, bytes).
   static Tensor FromBytes(TensorType type, std::string_view bytes);
   // Returns a tensor of the values. Float dtypes round; integer dtypes truncate and saturate, and

@@ -45,7 +45,7 @@ StatusOr<Tensor> MemoryWeights::Get(const Digest& digest, const TensorType& type
   }
   const Tensor& tensor = found->second;
   AG_TRY(CheckBytes(digest, type, tensor.bytes()));
-  return Tensor::View(type, tensor.bytes(), std::make_shared<Tensor>(tensor));
+  return tensor.Retyped(type);
 }
 
 StatusOr<Tensor> ConstantOf(const WeightSource& weights, const Digest& digest,

@@ -95,7 +95,7 @@ StatusOr<Tensor> ModelWeights::Get(const Digest& digest, const TensorType& type)
     return Err(StatusCode::kDataLoss, "constant {}: {} needs {} bytes, got {}", digest.Short(),
                type.ToString(), type.Bytes(), bytes.size());
   }
-  if (!inside) return Tensor::View(type, bytes, std::make_shared<Tensor>(copy->second));
+  if (!inside) return copy->second.Retyped(type);
   const auto element = std::max<uintptr_t>(static_cast<uintptr_t>(SizeOf(type.dtype)), 1);
   const bool aligned = reinterpret_cast<uintptr_t>(bytes.data()) % element == 0;
   return owner_ != nullptr && aligned ? Tensor::View(type, bytes, owner_) : Copy(type, bytes);

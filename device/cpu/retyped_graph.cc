@@ -57,9 +57,9 @@ class RetypedGraph::Weights : public WeightSource {
   }
 
   StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override {
+    // Equal bytes have one name, whatever their shape.
     if (const auto found = inline_.find(digest); found != inline_.end()) {
-      const Tensor& held = found->second;  // Equal bytes have one name, whatever their shape.
-      return Tensor::View(type, held.bytes(), std::make_shared<Tensor>(held));
+      return found->second.Retyped(type);
     }
     const auto found = converted_.find(digest);
     if (found == converted_.end()) return inner_->Get(digest, type);

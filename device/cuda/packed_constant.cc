@@ -44,9 +44,7 @@ StatusOr<std::vector<std::byte>> PackConstant(const ConstantRecipe& recipe, Cons
   AG_CHECK(!summands.empty());
   const TensorType type{DType::kFloat32, recipe.shape};
   if (summands.size() == 1 && summands[0].type().NumElements() == count) {
-    const Tensor same = Tensor::View({summands[0].type().dtype, recipe.shape}, summands[0].bytes(),
-                                     std::make_shared<Tensor>(summands[0]));
-    return PackAs(recipe, same);
+    return PackAs(recipe, summands[0].Retyped({summands[0].type().dtype, recipe.shape}));
   }
   Tensor sum = Tensor::Zeros(type);
   const auto values = sum.Mutable<float>();

@@ -47,10 +47,10 @@ StatusOr<Tensor> TimingData::Get(const Digest& digest, const TensorType& type) c
   if (is_new) {
     uint64_t seed = 0;
     std::memcpy(&seed, digest.bytes.data(), sizeof(seed));
-    it->second = std::make_shared<const Tensor>(DataOf(type, seed));
+    it->second = DataOf(type, seed);
   }
   // Equal bytes have one name, whatever their shape.
-  return Tensor::View(type, it->second->bytes(), it->second);
+  return it->second.Retyped(type);
 }
 
 }  // namespace ag

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <tuple>
 
 #include "base/mutex.h"
@@ -24,7 +23,7 @@ class TimingData : public WeightSource {
  private:
   mutable Mutex mutex_;
   using Key = std::tuple<Digest, DType, int64_t>;  // The last is the size in bytes.
-  mutable std::map<Key, std::shared_ptr<const Tensor>> made_ AG_GUARDED_BY(mutex_);
+  mutable std::map<Key, Tensor> made_ AG_GUARDED_BY(mutex_);
 };
 
 }  // namespace ag

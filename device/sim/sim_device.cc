@@ -86,7 +86,7 @@ class HeldWeights : public WeightSource {
     if (found != tensors_.end() && found->second.type() == type) return found->second;
     // Equal bytes have one name, whatever their shape.
     if (found != tensors_.end() && found->second.type().Bytes() == type.Bytes()) {
-      return Tensor::View(type, found->second.bytes(), std::make_shared<Tensor>(found->second));
+      return found->second.Retyped(type);
     }
     return Err(StatusCode::kNotFound, "constant {}", digest.Short());
   }

@@ -85,9 +85,7 @@ Status ImportConstantOfShape(NodeImport& node) {
     }
     AG_LET(result, node.Constant(tensor));
   } else {
-    const Tensor scalar =
-        Tensor::View({type.dtype, {}}, element.bytes(), std::make_shared<const Tensor>(element));
-    AG_LET(result, node.Constant(scalar));
+    AG_LET(result, node.Constant(element.Retyped({type.dtype, {}})));
     AG_LET(result, node.Emit(OpKind::kExpand, {result}, {{"shape", sizes}}));
   }
   return node.Out(result);

@@ -63,9 +63,7 @@ std::optional<Tensor> Moved(const Node& node, const Tensor& operand) {
   const auto element = static_cast<size_t>(SizeOf(type.dtype));
   if (type.dtype == DType::kString || element == 0) return std::nullopt;
   const Shape& from = operand.type().shape;
-  if (node.op == OpKind::kReshape) {
-    return Tensor::View(type, operand.bytes(), std::make_shared<const Tensor>(operand));
-  }
+  if (node.op == OpKind::kReshape) return operand.Retyped(type);
   Source source;
   if (node.op == OpKind::kSlice) {
     source = SliceSource(node, from);
