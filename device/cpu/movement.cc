@@ -122,7 +122,7 @@ class Builder {
   Status CheckDense() const {
     for (const auto* ports : {&context_.group.inputs, &context_.group.outputs}) {
       for (const Port& port : *ports) {
-        if (BlockOf(port.layout) != 1) return Refuse(port.layout, "blocks");
+        if (!IsDense(port.layout)) return Refuse(port.layout, "blocks or padding");
       }
     }
     return OkStatus();

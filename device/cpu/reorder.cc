@@ -48,15 +48,12 @@ class DenseReorder : public Kernel {
 
 constexpr int64_t kTileChannels = 16;  // With fewer, rows are too short to move by tiles.
 
-// Whether tiles may do it: no layout has blocks, or channels that pad one, and there are as many.
+// Whether tiles may do it: both layouts are dense, and there are enough channels.
 bool SuitsTiles(const GroupContext& context) {
   const Group& group = context.group;
   const TensorType& type = context.graph.type(group.inputs[0].edge);
   if (type.shape.size() != 4 || type.shape[1] < kTileChannels) return false;
-  const auto is_dense = [](const Port& port) {
-    return port.layout == Layout::kPlain || port.layout == Layout::kChannelsLast;
-  };
-  return is_dense(group.inputs[0]) && is_dense(group.outputs[0]);
+  return IsDense(group.inputs[0].layout) && IsDense(group.outputs[0].layout);
 }
 
 // Writes inputs[0], or a constant, to every output.

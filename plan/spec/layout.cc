@@ -52,6 +52,8 @@ bool IsChannelsLast(Layout layout) {
   return layout == Layout::kChannelsLast || layout == Layout::kChannelsLast8;
 }
 
+bool IsDense(Layout layout) { return layout == Layout::kPlain || layout == Layout::kChannelsLast; }
+
 int64_t ChannelsInMemory(const Shape& shape, Layout layout) {
   return RoundUp(shape[1], ChannelMultipleOf(layout));
 }

@@ -36,6 +36,7 @@ StatusOr<Layout> ParseLayout(std::string_view name);
 int64_t BlockOf(Layout layout);            // Channels per block: 8, 16, else 1.
 int64_t ChannelMultipleOf(Layout layout);  // Channels are padded to a multiple of it; else 1.
 bool IsChannelsLast(Layout layout);        // channels_last or channels_last8.
+bool IsDense(Layout layout);               // plain or channels_last: no blocks, no padding.
 
 // Returns the channels in memory of a tensor of `shape`, with padding. REQUIRES: rank 4 unless
 // plain.

@@ -131,14 +131,12 @@ bool CanWorkIn(const Graph& graph, const Node& node, Layout layout) {
   return false;
 }
 
-// Whether only operators that take images read the result.
+// Whether all that reads the node's result can work on it in channels_last.
 bool FeedsImages(const Graph& graph, NodeId id) {
   const Edge result{id, 0};
   return !graph.is_output(result) && std::ranges::all_of(graph.uses(result), [&](const Use& use) {
-    const OpKind op = graph.node(use.node).op;
-    return op == OpKind::kConv || Has(op, kElementwise) || Has(op, kPooling) ||
-           Has(op, kResampling) || op == OpKind::kBatchNorm || op == OpKind::kPad ||
-           op == OpKind::kConcat;
+    const Node& reader = graph.node(use.node);
+    return !reader.outputs.empty() && CanWorkIn(graph, reader, Layout::kChannelsLast);
   });
 }
 
@@ -184,17 +182,16 @@ Layout Choose(const Graph& graph, const Node& node, const GroupPattern& pattern,
 }  // namespace
 
 Layout NodeLayouts::Written(const Graph& graph, Edge edge) const {
-  const Node& node = graph.node(edge.node);
-  const bool moves = node.op == OpKind::kTranspose && of[edge.node] != Layout::kPlain;
-  if (moves && ChannelMoveOf(node) == ChannelMove::kToBack) return Layout::kPlain;
-  return AtTensor(graph.type(edge), of[edge.node]);
+  const Layout layout = of[edge.node];
+  const bool is_plain =
+      layout == Layout::kPlain || ChannelMoveOf(graph.node(edge.node)) == ChannelMove::kToBack;
+  return is_plain ? Layout::kPlain : AtTensor(graph.type(edge), layout);
 }
 
 Layout NodeLayouts::Read(const Graph& graph, NodeId id, size_t index) const {
   const Node& node = graph.node(id);
   if (of[id] == Layout::kPlain || IsWeight(node, index)) return Layout::kPlain;
-  const bool moves = node.op == OpKind::kTranspose;
-  if (moves && ChannelMoveOf(node) == ChannelMove::kToFront) return Layout::kPlain;
+  if (ChannelMoveOf(node) == ChannelMove::kToFront) return Layout::kPlain;
   return AtTensor(graph.type(node.inputs[index]), of[id]);
 }
 
@@ -202,11 +199,11 @@ Layout NodeLayouts::Read(const Graph& graph, NodeId id, size_t index) const {
 bool NodeLayouts::ReadsAsWritten(const Graph& graph, NodeId id, size_t index) const {
   const Node& node = graph.node(id);
   const Edge operand = node.inputs[index];
-  const auto moves = [&](NodeId n) { return graph.node(n).op == OpKind::kTranspose; };
-  const bool is_alike = of[id] == of[operand.node];
-  if (is_alike && (of[id] == Layout::kPlain || (!moves(id) && !moves(operand.node))) &&
-      (of[id] == Layout::kPlain || !IsWeight(node, index)))
-    return true;
+  if (of[id] == of[operand.node]) {
+    const auto moves = [&](NodeId n) { return graph.node(n).op == OpKind::kTranspose; };
+    if (of[id] == Layout::kPlain) return true;
+    if (!IsWeight(node, index) && !moves(id) && !moves(operand.node)) return true;
+  }
   return Read(graph, id, index) == Written(graph, operand);
 }
 

@@ -10,7 +10,7 @@
 //
 // A transpose that moves an image's channels to the end or back changes no byte where the image
 // lies in channels_last. It is such a view where its pattern lists that layout and the image is not
-// plain, or only operators that take images read it.
+// plain, or all that reads it can work so.
 //
 // A tensor that channels_last8 would not pad is called channels_last. So a graph with whole blocks
 // of channels has the same groups under both preferences, and equal groups have one key. Under a
