@@ -165,8 +165,7 @@ Status CheckConvolution(const GroupContext& context) {
     return Err(StatusCode::kUnimplemented, "conv: {} is neither f32 nor of rank 5 at most",
                node.outputs[0].ToString());
   }
-  if (node.outputs[0].dtype == DType::kBFloat16 &&
-      !WritesWholeVectorsOfBf16(node.outputs[0].shape[1])) {
+  if (!MayConvolve(node.outputs[0].dtype, node.outputs[0].shape[1])) {
     return Err(StatusCode::kUnimplemented, "conv: channels in no whole vectors of bf16");
   }
   // With dilated windows oneDNN's (2.6) bf16 kernels gave wrong sums in 2 of some 20 processes of

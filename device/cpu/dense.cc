@@ -122,8 +122,7 @@ Status CheckDense(const GroupContext& context) {
   return OkStatus();
 }
 
-constexpr const char kAsConvolution[] = "convolution";
-constexpr const char* kPackedNames[] = {kAsConvolution, "matmul", "inner_product"};
+constexpr const char* kPackedNames[] = {"convolution", "matmul", "inner_product"};
 
 // In f32 the last resort, in bf16 only where oneDNN is fast.
 StatusOr<std::vector<std::string>> BatchedNames(const DenseProblem& p) {
@@ -145,9 +144,8 @@ StatusOr<std::vector<std::string>> DenseNames(const GroupContext& context) {
   }
   std::vector<std::string> names;
   AG_TRY(Guarded("matmul", [&] {
-    for (const char* name : kPackedNames) {
-      const bool is_whole = p.dtype == DType::kFloat32 || WritesWholeVectorsOfBf16(p.columns);
-      if (name == std::string_view(kAsConvolution) && !is_whole) continue;
+    for (const std::string name : kPackedNames) {
+      if (name == "convolution" && !MayConvolve(p.dtype, p.columns)) continue;
       if (!IsSlow(Described(DenseFormOf(p, name), name, false, {}).impl)) names.push_back(name);
     }
     SortByEstimate(context, "dense", &names);

@@ -61,10 +61,12 @@ inline std::vector<Desc> HeldForms(const GroupContext& context, Edge edge, const
 bool IsAsGood(const std::string& impl, const std::string& best);
 inline bool IsSlow(const std::string& impl) { return impl.empty() || impl.starts_with("ref"); }
 
-// Whether oneDNN's (2.6) convolutions on bf16 may be used for so many channels of the result. With
-// others, sums were wrong now and then where another thread wrote beside them, as if places behind
-// the last channels were read and written back.
-inline bool WritesWholeVectorsOfBf16(int64_t channels) { return channels % 16 == 0; }
+// Whether oneDNN's (2.6) convolutions may be used for results of this type with so many channels.
+// On bf16 with channels that fill no vectors, sums were wrong now and then where another thread
+// wrote beside them, as if places behind the last channels were read and written back.
+inline bool MayConvolve(DType dtype, int64_t channels) {
+  return dtype != DType::kBFloat16 || channels % 16 == 0;
+}
 
 // One primitive with its arguments bound to ports and constants. Where the primitive needs another
 // layout than the port has, constants are reordered once and ports by a reorder before or after.
