@@ -1,12 +1,17 @@
-"""Writes small decoders and vision transformers as torch exports them, for `bench/attention.py MODEL.onnx`.
+"""Writes networks as torch exports them, with random weights (seed 1), for `bench/attention.py` and `bench/peers/cpu.sh`.
 
-    /usr/bin/python3 bench/decoder_models.py FOLDER        # After scripts/install.sh --exporters.
+    /usr/bin/python3 bench/torch_models.py FOLDER [TORCHVISION...]      # After scripts/install.sh --exporters.
 
-Each has 4 layers of width 512 with 8 heads and random weights (seed 1):
-gpt2.onnx    256 tokens; Q, K and V split out of one product, a causal mask by Where with the lowest number, GELU by tanh
-llama.onnx   256 tokens; RMS norm, rotary embeddings, 2 heads of keys for 8 of queries, a causal mask by a sum, SwiGLU
-vit.onnx     197 tokens; Q, K and V gathered out of one product
-swin.onnx    16 windows of 49 tokens; the same with a bias for each score and queries scaled in front of the product
+Without names those below; with names, each network of torchvision.models that is called so, batch 1, 224x224.
+4 layers of width 512 with 8 heads:
+gpt2.onnx     256 tokens; Q, K and V split out of one product, a causal mask by Where with the lowest number, GELU by tanh
+llama.onnx    256 tokens; RMS norm, rotary embeddings, 2 heads of keys for 8 of queries, a causal mask by a sum, SwiGLU
+vit.onnx      197 tokens; Q, K and V gathered out of one product
+swin.onnx     16 windows of 49 tokens; the same with a bias for each score and queries scaled in front of the product
+By torch.nn's own layers:
+encoder.onnx  6 layers of width 512 with 8 heads, 128 tokens
+detr.onnx     the transformer of DETR: 6 + 6 layers of width 256 with 8 heads, 850 positions, 100 queries
+setr.onnx     a segmentation ViT: patches of 16 of a 512x512 image, 8 layers of width 384 with 6 heads, a bilinear head
 """
 import math
 import os
@@ -128,18 +133,77 @@ class Layers(nn.Module):
         return self.norm(x)
 
 
+# Functions in the place of names keep torch's layers off their fused path, which has no export.
+def relu(x):
+    return F.relu(x)
+
+
+def gelu(x):
+    return F.gelu(x)
+
+
+class Detr(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.transformer = nn.Transformer(256, 8, 6, 6, 2048, dropout=0.0, activation=relu)
+        self.queries, self.positions = nn.Parameter(torch.randn(100, 1, 256)), nn.Parameter(torch.randn(850, 1, 256))
+        self.classes, self.boxes = nn.Linear(256, 92), nn.Linear(256, 4)
+
+    def forward(self, x):
+        found = self.transformer(x + self.positions, self.queries.expand(-1, x.shape[1], -1))
+        return self.classes(found), self.boxes(found).sigmoid()
+
+
+class Setr(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patches, self.positions = nn.Conv2d(3, 384, 16, 16), nn.Parameter(torch.randn(1024, 1, 384) * 0.02)
+        layer = nn.TransformerEncoderLayer(384, 6, 1536, 0.0, gelu, norm_first=True)
+        self.encoder, self.norm = nn.TransformerEncoder(layer, 8), nn.LayerNorm(384)
+        self.head = nn.Sequential(nn.Conv2d(384, 256, 1), nn.BatchNorm2d(256), nn.ReLU(), nn.Conv2d(256, 19, 1))
+
+    def forward(self, x):
+        h = self.patches(x).flatten(2).permute(2, 0, 1) + self.positions
+        h = self.norm(self.encoder(h)).permute(1, 2, 0).reshape(1, 384, 32, 32)
+        return F.interpolate(self.head(h), scale_factor=4.0, mode="bilinear", align_corners=False)
+
+
+def with_own_weights(model):
+    """The model with different weights in layers that torch copies from one."""
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            nn.init.xavier_uniform_(parameter)
+    return model
+
+
+def networks():
+    yield "gpt2", Layers(GptBlock), (1, 256, WIDTH)
+    yield "llama", Llama(256), (1, 256, WIDTH)
+    yield "vit", Layers(VitBlock), (1, 197, WIDTH)
+    yield "swin", Layers(lambda: VitBlock(49)), (16, 49, WIDTH)
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(WIDTH, HEADS, 2048, 0.0, relu), 6)
+    yield "encoder", with_own_weights(encoder), (128, 1, WIDTH)
+    yield "detr", with_own_weights(Detr()), (850, 1, 256)
+    yield "setr", with_own_weights(Setr()), (1, 3, 512, 512)
+
+
+def of_torchvision(names):
+    import torchvision
+    F.dropout = lambda x, *_, **__: x  # Swin calls it as in training, which OpenVINO does not read.
+    for name in names:
+        if not hasattr(torchvision.models, name):
+            sys.exit(f"torch_models.py: torchvision {torchvision.__version__} has no network '{name}'")
+        yield name, getattr(torchvision.models, name)(weights=None), (1, 3, 224, 224)
+
+
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
+    folder, *names = sys.argv[1:]
     torch.manual_seed(1)
-    os.makedirs(sys.argv[1], exist_ok=True)
-    for name, model, shape in (
-        ("gpt2", Layers(GptBlock), (1, 256, WIDTH)),
-        ("llama", Llama(256), (1, 256, WIDTH)),
-        ("vit", Layers(VitBlock), (1, 197, WIDTH)),
-        ("swin", Layers(lambda: VitBlock(49)), (16, 49, WIDTH)),
-    ):
-        path = os.path.join(sys.argv[1], name + ".onnx")
+    os.makedirs(folder, exist_ok=True)
+    for name, model, shape in of_torchvision(names) if names else networks():
+        path = os.path.join(folder, name + ".onnx")
         with torch.no_grad():
             torch.onnx.export(model.eval(), torch.randn(shape), path, opset_version=16, input_names=["x"], output_names=["y"])
 
