@@ -1,5 +1,6 @@
 // The timing of one group with each kernel of the device.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "device/profile/profile.h"
@@ -26,15 +27,19 @@ constexpr int kForeignChunksMax = 1;
 constexpr double kHopeless = 1.2;
 constexpr double kNoRival = std::numeric_limits<double>::infinity();
 
-// Sampling ends with this many samples when their middle half is this narrow.
+// Sampling ends with this many samples when the standard error of their median is this small a
+// share of it: a third of what medians differ by from minute to minute (learned_times.cc).
 constexpr int kSettledSamples = 15;
-constexpr double kSettledSpread = 0.03;
+constexpr double kSettledError = 0.015;
 
-// Returns the width of the middle half over the median.
-double Spread(std::vector<double> samples) {
+// Returns the standard error of the median over the median, by the width of the middle half, as for
+// normal samples: sqrt(pi / 2) times the deviation, which is the width / 1.349, over sqrt(n).
+double MedianError(std::vector<double> samples) {
+  constexpr double kErrorOfWidth = 0.929;
   std::ranges::sort(samples);
   const size_t n = samples.size();
-  return (samples[3 * n / 4] - samples[n / 4]) / samples[n / 2];
+  const double width = samples[3 * n / 4] - samples[n / 4];
+  return kErrorOfWidth * width / (samples[n / 2] * std::sqrt(static_cast<double>(n)));
 }
 
 struct Samples {
@@ -148,7 +153,7 @@ class KernelTimer {
   bool IsEnough(const Samples& samples, double spent, double time_max) const {
     const int count = static_cast<int>(samples.ns.size());
     if (count >= options_.samples_max) return true;
-    if (count >= kSettledSamples && Spread(samples.ns) < kSettledSpread) return true;
+    if (count >= kSettledSamples && MedianError(samples.ns) < kSettledError) return true;
     return spent >= time_max && count >= samples_min_;
   }
 
