@@ -29,7 +29,8 @@ struct TraceEvent {
 enum class Caches : uint8_t {
   kAsLeft,  // What ran before.
   // About what the rest of a plan leaves before a group: its inputs, which were just written, and
-  // not its weights. As kAsLeft on a device that does not cool its caches.
+  // not its weights. The outputs' values are unspecified then. As kAsLeft on a device that does not
+  // cool its caches.
   kInputs,
   kEvicted,  // Nothing of the plan.
 };

@@ -77,6 +77,8 @@ std::shared_ptr<std::byte> Cut(size_t bytes) {
 
 }  // namespace
 
+thread_local BufferList* BufferList::innermost_ = nullptr;
+
 StatusOr<AlignedBuffer> AlignedBuffer::Make(size_t bytes) {
   AlignedBuffer buffer;
   buffer.size_ = AlignUp(bytes == 0 ? 1 : bytes);
@@ -91,6 +93,7 @@ StatusOr<AlignedBuffer> AlignedBuffer::Make(size_t bytes) {
   if (buffer.data_ == nullptr) {
     return Err(StatusCode::kResourceExhausted, "cpu memory: cannot allocate {} bytes", bytes);
   }
+  BufferList::Note(buffer);
   return buffer;
 }
 

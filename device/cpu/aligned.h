@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "base/status.h"
 
@@ -27,10 +29,32 @@ class AlignedBuffer {
     return reinterpret_cast<T*>(data_.get());
   }
   size_t size() const { return size_; }
+  std::span<const std::byte> bytes() const { return {data_.get(), size_}; }
 
  private:
   std::shared_ptr<std::byte> data_;  // Shares the ownership of its region.
   size_t size_ = 0;
+};
+
+// Lists the memory of the buffers that this thread makes, or takes from others by Note, while it
+// lives: what a kernel that is made meanwhile holds, its packed weights above all. It keeps no
+// buffer alive.
+class BufferList {
+ public:
+  BufferList() : outer_(innermost_) { innermost_ = this; }
+  ~BufferList() { innermost_ = outer_; }
+  BufferList(const BufferList&) = delete;
+  BufferList& operator=(const BufferList&) = delete;
+
+  static void Note(const AlignedBuffer& buffer) {
+    if (innermost_ != nullptr) innermost_->memory_.push_back(buffer.bytes());
+  }
+  const std::vector<std::span<const std::byte>>& memory() const { return memory_; }
+
+ private:
+  static thread_local BufferList* innermost_;
+  BufferList* const outer_;
+  std::vector<std::span<const std::byte>> memory_;
 };
 
 }  // namespace ag::cpu

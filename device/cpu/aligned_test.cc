@@ -75,5 +75,26 @@ TEST(AlignedBuffer, TooMuchIsAnErrorWithTheBytes) {
             "RESOURCE_EXHAUSTED: cpu memory: cannot allocate 1152921504606846976 bytes");
 }
 
+// What is made on other threads, or while no list is there, is on no list.
+TEST(BufferList, ListsWhatThisThreadMakesAndTakes) {
+  const AlignedBuffer before = *AlignedBuffer::Make(64);
+  std::vector<const std::byte*> listed, inner;
+  {
+    const BufferList list;
+    const AlignedBuffer made = *AlignedBuffer::Make(100);
+    std::thread([] { EXPECT_TRUE(AlignedBuffer::Make(64).ok()); }).join();
+    {
+      const BufferList nested;
+      BufferList::Note(before);
+      for (const auto& memory : nested.memory()) inner.push_back(memory.data());
+    }
+    ASSERT_EQ(list.memory().size(), 1u);
+    EXPECT_EQ(list.memory()[0].data(), made.data());
+    EXPECT_EQ(list.memory()[0].size(), 128u);
+  }
+  EXPECT_EQ(inner, std::vector<const std::byte*>{before.data()});
+  BufferList::Note(before);
+}
+
 }  // namespace
 }  // namespace ag::cpu

@@ -1,5 +1,7 @@
 #include "device/cpu/cache_eviction.h"
 
+#include <cpuid.h>
+#include <immintrin.h>
 #include <sched.h>
 
 #include <cstring>
@@ -79,7 +81,30 @@ Status CacheEviction::Run() {
   return OkStatus();
 }
 
-Status CacheEviction::Cool() {
+// The instruction is a hint and never faults.
+__attribute__((target("cldemote"))) void Demote(const std::vector<Memory>& weights) {
+  for (const Memory& memory : weights) {
+    auto* const begin = const_cast<std::byte*>(memory.data());  // Nothing is written.
+    for (size_t i = 0; i < memory.size(); i += kCacheLine) _cldemote(begin + i);
+  }
+}
+
+bool CanDemoteLines() {
+  constexpr unsigned kLeaf = 7, kBit = 25;  // Of ECX.
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(kLeaf, 0, &a, &b, &c, &d) != 0 && (c >> kBit & 1) != 0;
+}
+
+Status CacheEviction::Cool(const std::vector<Memory>& weights, int64_t constant_bytes) {
+  size_t bytes = 0;
+  for (const Memory& memory : weights) bytes += memory.size();
+  // A run over more than the caches hold leaves what the next one reads last.
+  if (bytes == 0 || bytes >= static_cast<size_t>(kCoolingBytes * cores_)) return OkStatus();
+  if (demotes_) {
+    ParallelFor(cores_, cores_, 1, [&](int64_t, int64_t, int) { Demote(weights); });
+    return OkStatus();
+  }
+  if (constant_bytes < kColdBytes) return OkStatus();
   if (cooling_.data() == nullptr) {
     AG_LET(cooling_, AlignedBuffer::Make(kCoolingBytes * cores_));
   }

@@ -14,7 +14,7 @@ namespace {
 
 // The version of the measuring policy on CPUs: warm-up, canary, blocks, which kernels there are
 // and how fast they are. With a new version old measurements do not count.
-constexpr int kMeasuringPolicy = 10;
+constexpr int kMeasuringPolicy = 11;
 
 // The rates are of one core of a current server: 2.5 GHz with two multiply-add units of 8 floats
 // (16 for AVX-512), of which well-packed kernels reach about 80 %; memory as measured by a copy.

@@ -57,14 +57,16 @@ StatusOr<std::shared_ptr<const AlignedBuffer>> PackedWeights::Get(const Digest& 
                                                                   const Desc& wanted,
                                                                   const Desc& given,
                                                                   const Pack& pack) {
-  if (Packed packed = own_.Find(name, wanted, given); packed != nullptr) return packed;
-  Packed packed = OfProcess().Find(name, wanted, given);
+  Packed packed = own_.Find(name, wanted, given);
+  const bool is_own = packed != nullptr;
+  if (!is_own) packed = OfProcess().Find(name, wanted, given);
   if (packed == nullptr) {
     AG_LET(AlignedBuffer made, pack());  // Takes long. Two threads that pack one form keep two.
     packed = std::make_shared<const AlignedBuffer>(std::move(made));
     OfProcess().Add(name, wanted, given, packed);
   }
-  own_.Add(name, wanted, given, packed);
+  if (!is_own) own_.Add(name, wanted, given, packed);
+  BufferList::Note(*packed);
   return packed;
 }
 
