@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -29,16 +29,33 @@ class AlignedBuffer {
     return reinterpret_cast<T*>(data_.get());
   }
   size_t size() const { return size_; }
-  std::span<const std::byte> bytes() const { return {data_.get(), size_}; }
 
  private:
+  friend class WeakBuffer;
   std::shared_ptr<std::byte> data_;  // Shares the ownership of its region.
   size_t size_ = 0;
 };
 
-// Lists the memory of the buffers that this thread makes, or takes from others by Note, while it
-// lives: what a kernel that is made meanwhile holds, its packed weights above all. It keeps no
-// buffer alive.
+// A buffer that it does not keep alive.
+class WeakBuffer {
+ public:
+  explicit WeakBuffer(const AlignedBuffer& buffer) : data_(buffer.data_), size_(buffer.size_) {}
+  // Returns a handle to its memory, which may have been given to another buffer since; an empty one
+  // when the memory is gone.
+  AlignedBuffer Lock() const {
+    AlignedBuffer buffer;
+    buffer.data_ = data_.lock();
+    buffer.size_ = buffer.data_ == nullptr ? 0 : size_;
+    return buffer;
+  }
+
+ private:
+  std::weak_ptr<std::byte> data_;
+  size_t size_ = 0;
+};
+
+// Lists the buffers that this thread makes, or takes from others by Note, while it lives: what a
+// kernel that is made meanwhile holds, its packed weights above all.
 class BufferList {
  public:
   BufferList() : outer_(innermost_) { innermost_ = this; }
@@ -47,14 +64,14 @@ class BufferList {
   BufferList& operator=(const BufferList&) = delete;
 
   static void Note(const AlignedBuffer& buffer) {
-    if (innermost_ != nullptr) innermost_->memory_.push_back(buffer.bytes());
+    if (innermost_ != nullptr) innermost_->buffers_.emplace_back(buffer);
   }
-  const std::vector<std::span<const std::byte>>& memory() const { return memory_; }
+  std::vector<WeakBuffer> Take() { return std::move(buffers_); }
 
  private:
   static thread_local BufferList* innermost_;
   BufferList* const outer_;
-  std::vector<std::span<const std::byte>> memory_;
+  std::vector<WeakBuffer> buffers_;
 };
 
 }  // namespace ag::cpu

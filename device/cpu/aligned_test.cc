@@ -78,22 +78,20 @@ TEST(AlignedBuffer, TooMuchIsAnErrorWithTheBytes) {
 // What is made on other threads, or while no list is there, is on no list.
 TEST(BufferList, ListsWhatThisThreadMakesAndTakes) {
   const AlignedBuffer before = *AlignedBuffer::Make(64);
-  std::vector<const std::byte*> listed, inner;
+  BufferList list;
+  const AlignedBuffer made = *AlignedBuffer::Make(100);
+  std::thread([] { EXPECT_TRUE(AlignedBuffer::Make(64).ok()); }).join();
   {
-    const BufferList list;
-    const AlignedBuffer made = *AlignedBuffer::Make(100);
-    std::thread([] { EXPECT_TRUE(AlignedBuffer::Make(64).ok()); }).join();
-    {
-      const BufferList nested;
-      BufferList::Note(before);
-      for (const auto& memory : nested.memory()) inner.push_back(memory.data());
-    }
-    ASSERT_EQ(list.memory().size(), 1u);
-    EXPECT_EQ(list.memory()[0].data(), made.data());
-    EXPECT_EQ(list.memory()[0].size(), 128u);
+    BufferList nested;
+    BufferList::Note(before);
+    const std::vector<WeakBuffer> inner = nested.Take();
+    ASSERT_EQ(inner.size(), 1u);
+    EXPECT_EQ(inner[0].Lock().data(), before.data());
   }
-  EXPECT_EQ(inner, std::vector<const std::byte*>{before.data()});
-  BufferList::Note(before);
+  const std::vector<WeakBuffer> listed = list.Take();
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].Lock().data(), made.data());
+  EXPECT_EQ(listed[0].Lock().size(), 128u);
 }
 
 }  // namespace

@@ -49,6 +49,16 @@ Cache LastLevelOf(const std::string& cpu) {
   return last;
 }
 
+// A hint, which does nothing on a processor that lacks it.
+__attribute__((target("cldemote"))) void DemoteLines(Memory memory) {
+  auto* const begin = const_cast<std::byte*>(memory.data());  // Nothing is written.
+  for (size_t i = 0; i < memory.size(); i += kCacheLine) _cldemote(begin + i);
+}
+
+void FlushLines(Memory memory) {
+  for (size_t i = 0; i < memory.size(); i += kCacheLine) _mm_clflush(memory.data() + i);
+}
+
 }  // namespace
 
 int64_t LastLevelCacheBytes(const std::string& root) {
@@ -81,30 +91,47 @@ Status CacheEviction::Run() {
   return OkStatus();
 }
 
-// The instruction is a hint and never faults.
-__attribute__((target("cldemote"))) void Demote(const std::vector<Memory>& weights) {
-  for (const Memory& memory : weights) {
-    auto* const begin = const_cast<std::byte*>(memory.data());  // Nothing is written.
-    for (size_t i = 0; i < memory.size(); i += kCacheLine) _cldemote(begin + i);
-  }
-}
-
 bool CanDemoteLines() {
   constexpr unsigned kLeaf = 7, kBit = 25;  // Of ECX.
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(kLeaf, 0, &a, &b, &c, &d) != 0 && (c >> kBit & 1) != 0;
 }
 
-Status CacheEviction::Cool(const std::vector<Memory>& weights, int64_t constant_bytes) {
+void CacheEviction::Demote(Memory memory) {
+  if (!demotes_) return;
+  ParallelFor(cores_, cores_, 1, [&](int64_t, int64_t, int) { DemoteLines(memory); });
+}
+
+void CacheEviction::Own(Memory memory) {
+  const auto lines = static_cast<int64_t>(memory.size()) / kCacheLine;
+  ParallelFor(cores_, lines, (lines + cores_ - 1) / cores_, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const std::byte* const line = memory.data() + i * kCacheLine;
+      _mm_prefetch(line, _MM_HINT_ET0);  // To write: nobody else has it then. A hint.
+      static_cast<void>(*static_cast<const volatile std::byte*>(line));
+    }
+  });
+}
+
+Status CacheEviction::Cool(const std::vector<WeakBuffer>& weights, int64_t constant_bytes) {
+  std::vector<AlignedBuffer> held;
   size_t bytes = 0;
-  for (const Memory& memory : weights) bytes += memory.size();
-  // A run over more than the caches hold leaves what the next one reads last.
-  if (bytes == 0 || bytes >= static_cast<size_t>(kCoolingBytes * cores_)) return OkStatus();
-  if (demotes_) {
-    ParallelFor(cores_, cores_, 1, [&](int64_t, int64_t, int) { Demote(weights); });
+  for (const WeakBuffer& buffer : weights) {
+    held.push_back(buffer.Lock());
+    bytes += held.back().size();
+  }
+  if (bytes == 0) return OkStatus();
+  if (constant_bytes >= kFarBytes) {
+    for (const AlignedBuffer& buffer : held) FlushLines({buffer.data(), buffer.size()});
     return OkStatus();
   }
-  if (constant_bytes < kColdBytes) return OkStatus();
+  if (demotes_) {
+    ParallelFor(cores_, cores_, 1, [&](int64_t, int64_t, int) {
+      for (const AlignedBuffer& buffer : held) DemoteLines({buffer.data(), buffer.size()});
+    });
+    return OkStatus();
+  }
+  if (constant_bytes < kNearBytes) return OkStatus();
   if (cooling_.data() == nullptr) {
     AG_LET(cooling_, AlignedBuffer::Make(kCoolingBytes * cores_));
   }

@@ -33,13 +33,20 @@ class CacheEviction {
   // them back. kResourceExhausted: no memory.
   Status Run();
 
-  // Leaves the caches about as the rest of a plan does before a group runs: the cores' own ones
-  // hold nothing of `weights`, memory that may have been freed since, and the rest stays. Where
-  // lines cannot be demoted one by one each core writes other memory of the size of its own caches,
-  // which takes the rest with it, so that is done for weights of kColdBytes at least, by the
-  // `constant_bytes` that they are made of. kResourceExhausted: no memory.
-  Status Cool(const std::vector<Memory>& weights, int64_t constant_bytes);
-  static constexpr int64_t kColdBytes = int64_t{128} << 10;
+  // Leaves in the cores' own caches nothing of the weights that a kernel made of `constant_bytes`
+  // of constants, as the rest of a plan does before a group runs. Where these are kFarBytes or more
+  // they are in no cache then: a model with such weights has more than the shared cache keeps.
+  // Smaller ones stay in the shared cache where CanDemoteLines(); elsewhere each core writes other
+  // memory of the size of its own caches, which takes all else with it, so that is done for
+  // kNearBytes or more. kResourceExhausted: no memory.
+  Status Cool(const std::vector<WeakBuffer>& weights, int64_t constant_bytes);
+  static constexpr int64_t kNearBytes = int64_t{128} << 10, kFarBytes = int64_t{1} << 20;
+
+  // Moves the memory out of the cores' own caches, where CanDemoteLines().
+  void Demote(Memory memory);
+
+  // Brings an equal part of the memory into each core's own caches, as if the core had written it.
+  void Own(Memory memory);
 
   int64_t bytes() const { return bytes_; }
 

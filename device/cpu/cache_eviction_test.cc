@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/file.h"
 #include "base/thread.h"
@@ -85,21 +85,27 @@ TEST(CacheEviction, IsTwiceTheCaches) {
   }
 }
 
-// Both ways leave what they cool as it was, and neither faults where memory was freed since.
+// No way changes what it cools, or faults where memory was freed since.
 TEST(CacheEviction, CoolsWeightsThatMayHaveBeenFreed) {
-  constexpr size_t kBytes = size_t{1} << 20;
-  void* const freed =
-      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(freed, MAP_FAILED);
-  ASSERT_EQ(munmap(freed, kBytes), 0);
-  const std::vector<std::byte> weights(kBytes, std::byte{7});
-  const std::vector<Memory> memory = {weights, {static_cast<const std::byte*>(freed), kBytes}};
+  constexpr size_t kBytes = size_t{8} << 20;  // A region of its own.
+  const AlignedBuffer kept = *AlignedBuffer::Make(kBytes);
+  std::memset(kept.data(), 7, kBytes);
+  std::vector<WeakBuffer> weights = {WeakBuffer(kept)};
+  weights.emplace_back(*AlignedBuffer::Make(kBytes));
+  EXPECT_EQ(weights[0].Lock().data(), kept.data());
+  EXPECT_EQ(weights[1].Lock().data(), nullptr);
   for (const bool demotes : {false, CanDemoteLines()}) {
     CacheEviction eviction(UsableCores(), int64_t{3} << 20, demotes);
-    for (const int64_t constant_bytes : {int64_t{0}, CacheEviction::kColdBytes}) {
-      EXPECT_EQ(ToString(eviction.Cool(memory, constant_bytes)), "OK");
+    for (const int64_t constants :
+         {int64_t{0}, CacheEviction::kNearBytes, CacheEviction::kFarBytes}) {
+      EXPECT_EQ(ToString(eviction.Cool(weights, constants)), "OK");
     }
-    EXPECT_TRUE(std::ranges::all_of(weights, [](std::byte b) { return b == std::byte{7}; }));
+    EXPECT_EQ(ToString(eviction.Cool({}, CacheEviction::kFarBytes)), "OK");
+    eviction.Demote({kept.data(), kBytes});
+    eviction.Own({kept.data(), kBytes});
+    eviction.Own({});
+    EXPECT_TRUE(std::all_of(kept.data(), kept.data() + kBytes,
+                            [](std::byte b) { return b == std::byte{7}; }));
   }
 }
 

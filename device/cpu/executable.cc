@@ -34,8 +34,8 @@ struct LaunchStep {
   std::vector<int> waits;
   std::unique_ptr<Kernel> kernel;
   std::vector<Address> inputs, outputs;
-  std::vector<int64_t> input_bytes;
-  std::vector<Memory> weights;  // What the kernel holds.
+  std::vector<size_t> input_bytes, output_bytes;
+  std::vector<WeakBuffer> weights;  // What the kernel holds.
   std::vector<const void*> in;
   std::vector<void*> out;
 };
@@ -286,21 +286,25 @@ Status CpuExecutable::PrepareStep(const BuildRequest& request, Constants* consta
       .floats = &floats,
       .prefers_held_weights = request.prefers_held_weights && group.kernel.empty(),
       .stores_bf16 = is_stored};
-  const BufferList held;
+  BufferList held;
   AG_LET(step->kernel, MakeKernel(context, group.kernel));
-  step->weights = held.memory();
+  step->weights = held.Take();
+  const auto bytes_of = [&](const Port& port) {
+    return static_cast<size_t>(LayoutBytes(graph.type(port.edge), port.layout));
+  };
   for (const Port& port : group.inputs) {
     step->inputs.push_back(AddressOf(*FindPlace(plan, port)));
-    step->input_bytes.push_back(
-        static_cast<int64_t>(LayoutBytes(graph.type(port.edge), port.layout)));
+    step->input_bytes.push_back(bytes_of(port));
   }
   if (IsCopy(group)) {
     for (const Place& place : CopiesOf(graph, plan, group.outputs[0])) {
       step->outputs.push_back(AddressOf(place));
+      step->output_bytes.push_back(0);  // The places are parts of other tensors.
     }
   } else {
     for (const Port& port : group.outputs) {
       step->outputs.push_back(AddressOf(*FindPlace(plan, port)));
+      step->output_bytes.push_back(bytes_of(port));
     }
   }
   step->in.resize(step->inputs.size());
@@ -504,28 +508,23 @@ void CpuExecutable::Resolve(std::span<const Tensor> inputs, std::span<Tensor> ou
   }
 }
 
-// Reads one byte of each cache line, an equal part on each core.
-void Touch(int cores, const void* memory, int64_t bytes) {
-  constexpr int64_t kCacheLine = 64;
-  const int64_t lines = bytes / kCacheLine;
-  ParallelFor(cores, lines, (lines + cores - 1) / cores, [&](int64_t begin, int64_t end, int) {
-    const auto* const lines_of = static_cast<const volatile char*>(memory);
-    for (int64_t i = begin; i < end; ++i) static_cast<void>(lines_of[i * kCacheLine]);
-  });
-}
-
 // Leaves the inputs as groups before this one leave them: in the layouts that the kernels read, in
 // the caches of the cores that took part in writing them. A converted input would lie where the
 // conversion wrote it: a pool in channels_last took five times as long.
 Status CpuExecutable::CoolAllButInputs() {
   for (const auto& stream : streams_) {
     for (const LaunchStep& step : stream->steps) {
+      for (size_t i = 0; i < step.out.size(); ++i) {
+        eviction_->Demote({static_cast<const std::byte*>(step.out[i]), step.output_bytes[i]});
+      }
       AG_TRY(eviction_->Cool(step.weights, constant_bytes_));
     }
   }
   for (const auto& stream : streams_) {
     for (const LaunchStep& step : stream->steps) {
-      for (size_t i = 0; i < step.in.size(); ++i) Touch(cores_, step.in[i], step.input_bytes[i]);
+      for (size_t i = 0; i < step.in.size(); ++i) {
+        eviction_->Own({static_cast<const std::byte*>(step.in[i]), step.input_bytes[i]});
+      }
     }
   }
   return OkStatus();
