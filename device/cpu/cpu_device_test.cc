@@ -525,7 +525,7 @@ TEST(CpuDevice, GuessesTheFastestKernelFirst) {
        "output conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\n",
        "winograd_tiles", "winograd_tiles"},
       {"32 to 32",
-       "input x f32[1,32,28,28]\nw = const f32[32,32,3,3] seed 1\nb = const f32[32] seed 2\n"
+       "input x f32[1,32,56,56]\nw = const f32[32,32,3,3] seed 1\nb = const f32[32] seed 2\n"
        "output conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\n",
        "winograd_tiles", "winograd_tiles"},
       {"rows", "input x f32[197,768]\nw = const f32[768,768] seed 1\noutput matmul(x, w)\n",

@@ -26,8 +26,11 @@ KernelTask TaskOf(const GroupContext& context, std::string_view pattern) {
   const Node& node = context.node(0);
   KernelTask task{pattern, context.graph, &node, context.group.outputs[0].layout};
   task.work.flops = FlopsOf(context.graph, node);
+  double constant_bytes = 0;
   for (const Edge input : node.inputs) {
-    task.work.bytes += static_cast<double>(context.graph.type(input).Bytes());
+    const auto bytes = static_cast<double>(context.graph.type(input).Bytes());
+    task.work.bytes += bytes;
+    if (context.graph.is_constant(input.node)) constant_bytes += bytes;
   }
   task.work.bytes += static_cast<double>(node.outputs[0].Bytes());
   task.fp32_flops_per_second = spec.flops_per_second * context.cores;
@@ -35,6 +38,7 @@ KernelTask TaskOf(const GroupContext& context, std::string_view pattern) {
   task.flops_per_second =
       context.stores_bf16 && bf16 > 0 ? bf16 * context.cores : task.fp32_flops_per_second;
   task.bytes_per_second = spec.cache_bytes_per_second;
+  SetFarBytes(constant_bytes, spec.bytes_per_second, spec, &task);
   return task;
 }
 

@@ -47,12 +47,25 @@ PaddedCopies CopiesOf(const GroupProblem& problem, int64_t channel_bytes) {
   return copies;
 }
 
-// Returns the bytes per second that `cores` cores move. A quarter of all cores can use the whole
-// memory bandwidth; cache bandwidth is per core. With evicted caches, inputs and constants come at
-// the rate of memory, and written bytes evict as many.
+// Returns the bytes per second that `cores` cores get from memory. A quarter of all cores can use
+// the whole bandwidth.
+double MemoryBandwidthOf(double cores, const DeviceSpec& spec) {
+  return spec.bytes_per_second * std::min(1.0, 4 * cores / spec.cores);
+}
+
+double ConstantBytesOf(const Graph& graph) {
+  double bytes = 0;
+  for (const Node& node : graph.nodes()) {
+    if (node.op == OpKind::kConstant) bytes += static_cast<double>(node.outputs[0].Bytes());
+  }
+  return bytes;
+}
+
+// Returns the bytes per second that `cores` cores move. Cache bandwidth is per core. With evicted
+// caches, inputs and constants come at the rate of memory, and written bytes evict as many.
 double BandwidthOf(double cores, const Work& work, const GroupProblem& problem,
                    const DeviceSpec& spec) {
-  const double memory = spec.bytes_per_second * std::min(1.0, 4 * cores / spec.cores);
+  const double memory = MemoryBandwidthOf(cores, spec);
   const double cache = spec.cache_bytes_per_second * cores / spec.cores;
   const bool cached = !problem.cold_cache && work.bytes <= static_cast<double>(spec.cache_bytes);
   return cached ? std::max(memory, cache) : memory;
@@ -110,6 +123,7 @@ std::optional<double> EstimateByKernels(const GroupProblem& problem, const Devic
   task.fp32_flops_per_second = spec.flops_per_second * cores;
   task.flops_per_second = own > 0 ? own * cores : task.fp32_flops_per_second;
   task.bytes_per_second = BandwidthOf(cores, task.work, problem, spec);
+  SetFarBytes(ConstantBytesOf(problem.graph), MemoryBandwidthOf(cores, spec), spec, &task);
   return LeastKernelNs(task, kernels);
 }
 

@@ -48,30 +48,49 @@ bool Takes(const KernelFamily& family, const KernelTask& task) {
   return false;
 }
 
+constexpr double kTaps = 9;
+// Returns the values of a transformed tile or filter.
+double Points(int64_t tile) { return static_cast<double>((tile + 2) * (tile + 2)); }
+
 // Returns the work with the convolution by tiles of tile x tile outputs. A transformed value is
 // written and read in a near cache, which counts as one pass.
 Work WinogradWork(const KernelTask& task, int64_t tile) {
   const Node& conv = *task.contraction;
   const Shape &w = task.graph.type(conv.inputs[1]).shape, &y = conv.outputs[0].shape;
   const int64_t tiles = y[0] * ((y[2] + tile - 1) / tile) * ((y[3] + tile - 1) / tile);
-  const auto points = static_cast<double>((tile + 2) * (tile + 2));
+  const double points = Points(tile);
   const auto filters = static_cast<double>(w[0] * w[1]);
   Work work = task.work;
   work.flops += 2 * points * static_cast<double>(tiles) * filters - FlopsOf(task.graph, conv);
-  work.bytes += (points - 9) * filters * sizeof(float) +
+  work.bytes += (points - kTaps) * filters * sizeof(float) +
                 points * static_cast<double>(tiles * (w[0] + w[1])) * sizeof(float);
   return work;
 }
 
 }  // namespace
 
+void SetFarBytes(double constant_bytes, double memory_bytes_per_second, const DeviceSpec& spec,
+                 KernelTask* task) {
+  const auto far = static_cast<double>(spec.far_weights_bytes);
+  if (far == 0 || constant_bytes < far) return;
+  task->far_bytes = constant_bytes;
+  task->memory_bytes_per_second = memory_bytes_per_second;
+}
+
 std::optional<double> EstimateKernelNs(const KernelTask& task, const KernelFamily& family) {
   if (!Takes(family, task)) return std::nullopt;
   const int64_t tile = TileOf(family.form);
   const Work work = tile > 0 ? WinogradWork(task, tile) : task.work;
   const double peak = tile > 0 ? task.fp32_flops_per_second : task.flops_per_second;
-  return family.fixed_ns + 1e9 * (work.flops / (family.share * peak) +
-                                  work.bytes / (family.bytes_share * task.bytes_per_second));
+  double seconds = work.flops / (family.share * peak);
+  double far_bytes = task.far_bytes;
+  if (far_bytes > 0) {
+    if (tile > 0) far_bytes *= Points(tile) / kTaps;
+    seconds += far_bytes / task.memory_bytes_per_second;
+  }
+  const double near_bytes = std::max(work.bytes - far_bytes, 0.0);
+  return family.fixed_ns +
+         1e9 * (seconds + near_bytes / (family.bytes_share * task.bytes_per_second));
 }
 
 std::optional<double> LeastKernelNs(const KernelTask& task,

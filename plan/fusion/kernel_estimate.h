@@ -20,11 +20,19 @@ struct KernelTask {
   double flops_per_second = 0;        // On the group's cores, in its precision.
   double fp32_flops_per_second = 0;   // Likewise, in fp32: Winograd's transforms are in fp32.
   double bytes_per_second = 0;
+  double far_bytes = 0;  // Of work.bytes: constants that come from memory.
+  double memory_bytes_per_second = 0;
 };
 
-// Returns nanoseconds: fixed_ns, the operations at the family's share of the peak, and the bytes at
-// its share of the bandwidth. Winograd's families multiply less, read larger weights, and write and
-// read what they transform. Nothing: the family does not take the group.
+// Sets what comes from memory: all of a group's constants, when they are far_weights_bytes of the
+// spec or more.
+void SetFarBytes(double constant_bytes, double memory_bytes_per_second, const DeviceSpec& spec,
+                 KernelTask* task);
+
+// Returns nanoseconds: fixed_ns, the operations at the family's share of the peak, the bytes at its
+// share of the bandwidth, and those from memory at the rate of memory. Winograd's families multiply
+// less, read larger weights, and write and read what they transform. Nothing: the family does not
+// take the group.
 std::optional<double> EstimateKernelNs(const KernelTask& task, const KernelFamily& family);
 
 // Returns the least of EstimateKernelNs; nothing: no family takes the group.

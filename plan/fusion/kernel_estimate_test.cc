@@ -62,6 +62,19 @@ TEST(EstimateKernelNs, TheFastestFamilyCounts) {
   EXPECT_EQ(EstimateNs(product, slow + "kernel b = dense full\n"), without);
 }
 
+TEST(EstimateKernelNs, LargeConstantsComeFromMemory) {
+  const GroupProblem product = ProblemOfText(
+      "dense", "input x f32[4,8]\noutput y = matmul(x, const f32[8,16] seed 1)", Layout::kPlain);
+  // 512 bytes of constants from memory at 1e9; 128 and 256 others from the cache at 4e9, of which
+  // the kernel reaches a half; 1024 operations at 2e9 a second.
+  const std::string cached =
+      "cache_bytes 1e6\ncache_bytes_per_second 4e9\nkernel a = dense product bytes 0.5\n";
+  const double all_near = 512 + (512 + 384) / 2.0;
+  EXPECT_NEAR(EstimateNs(product, cached), all_near, 1e-6);
+  EXPECT_NEAR(EstimateNs(product, cached + "far_weights_bytes 513\n"), all_near, 1e-6);
+  EXPECT_NEAR(EstimateNs(product, cached + "far_weights_bytes 512\n"), 512 + 512 + 384 / 2.0, 1e-6);
+}
+
 TEST(EstimateKernelNs, DepthwiseAndLayoutsAreOfTheirOwn) {
   const std::string kernels =
       "kernel a = conv full fixed_ns 1e6\nkernel b = conv depthwise fixed_ns 2e6\n";

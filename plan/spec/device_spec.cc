@@ -185,6 +185,7 @@ const NumberField kFields[] = {
     AG_FIELD(bytes_per_second, 1, false, false),
     AG_FIELD(cache_bytes_per_second, 0, false, false),
     AG_FIELD(cache_bytes, 0, true, false),
+    AG_FIELD(far_weights_bytes, 0, true, true),
     AG_FIELD(core_bytes_per_second, 0, false, true),
     AG_FIELD(launch_ns, 0, false, false),
     AG_FIELD(contraction_ns, 0, false, true),

@@ -74,6 +74,10 @@ struct DeviceSpec {
   double bytes_per_second = 0;        // Memory, all cores together.
   double cache_bytes_per_second = 0;  // From the last-level cache.
   int64_t cache_bytes = 0;
+  // Constants of a group of so many bytes or more come from memory: a model that has such has more
+  // than the cache keeps from one run to the next. Read by the estimates of kernel families. 0: no
+  // constants do.
+  int64_t far_weights_bytes = 0;
   // For devices that deal blocks out: the rate at which one core loads the operands of a
   // contraction's block, a square of at least block_outputs elements. 0: no limit, and the shape of
   // a contraction does not matter.
