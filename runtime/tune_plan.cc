@@ -66,8 +66,9 @@ class Tuning {
   PartPlan OneStream(int32_t instances) const { return {instances, one_.plan, NsOf(one_.times)}; }
   // Returns the plan of a piece of the graph, on one stream, by the times and layouts of the graph.
   StatusOr<Plan> MakePiece(const Graph& piece);
-  // Returns 0, unless another one of the plans is FASTER than plans[0].
-  StatusOr<size_t> Fastest(const std::vector<Plan>& plans);
+  // Returns 0, unless another one of the plans is FASTER than plans[0]. Where none is, returns
+  // `equal`, when given, if that plan has a speedup over plans[0], sure or not.
+  StatusOr<size_t> Fastest(const std::vector<Plan>& plans, size_t equal = 0);
   // Returns the plan with the largest speedup over plans[0], sure or not.
   StatusOr<size_t> Likeliest(const std::vector<Plan>& plans);
   StatusOr<std::vector<PlanTiming>> TimeWhole(const std::vector<Plan>& plans);
@@ -177,7 +178,7 @@ StatusOr<size_t> Tuning::Likeliest(const std::vector<Plan>& plans) {
   return best;
 }
 
-StatusOr<size_t> Tuning::Fastest(const std::vector<Plan>& plans) {
+StatusOr<size_t> Tuning::Fastest(const std::vector<Plan>& plans, size_t equal) {
   if (plans.size() == 1) return 0;
   AG_LET(const std::vector<PlanTiming> timings, TimeWhole(plans));
   size_t best = 0;
@@ -187,7 +188,8 @@ StatusOr<size_t> Tuning::Fastest(const std::vector<Plan>& plans) {
     const double bar = best == 0 ? 1 : timings[best].speedup;
     if (is_faster && timing.speedup > bar) best = i;
   }
-  return best;
+  const bool is_likelier = timings[equal].status.ok() && timings[equal].speedup > 1;
+  return best == 0 && is_likelier ? equal : best;
 }
 
 StatusOr<Plan> Tuning::Run() {
@@ -211,9 +213,15 @@ StatusOr<Plan> Tuning::Run() {
       plans.push_back(std::move(plan));
     }
   }
-  // Groups alone are not groups in a plan: what measures nothing may have guessed better.
-  if (options_.grouped) plans.push_back(std::move(guessed.plan));
-  AG_LET(const size_t best, Fastest(plans));
+  // Groups alone are not groups in a plan: what measures nothing may have guessed better. Neither
+  // of the two has to prove itself, or tuning would keep a plan that is slower than no tuning by as
+  // much as a noisy machine hides.
+  size_t equal = 0;
+  if (options_.grouped) {
+    equal = plans.size();
+    plans.push_back(std::move(guessed.plan));
+  }
+  AG_LET(const size_t best, Fastest(plans, equal));
   return std::move(plans[best]);
 }
 

@@ -200,6 +200,20 @@ output relu(conv(d, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])
   EXPECT_NE(layout_of(slow), cheapest);
 }
 
+// By less than what is called FASTER.
+TEST(TunePlan, TakesTheGuessedPlanWhereItIsALittleFaster) {
+  const auto device = *OpenDevice("sim:small");
+  const auto is_guessed = [](const Plan& plan) {
+    return std::ranges::all_of(plan.groups, &std::string::empty, &Group::kernel);
+  };
+  for (const double factor : {0.996, 1.004}) {
+    ChangedDevice changed(*device, [&](const Plan& plan) {
+      return ChangedDevice::Change{.factor = is_guessed(plan) ? factor : 1};
+    });
+    EXPECT_EQ(is_guessed(Tune(kChain, changed, 0)), factor < 1);
+  }
+}
+
 TEST(TunePlan, UngroupedOperatorsStayOnOneStream) {
   const auto device = *OpenDevice("sim:small");
   const auto plan = TunePlan(GraphOf(kBeside), *device, {.grouped = false});
