@@ -102,13 +102,11 @@ void CacheEviction::Demote(Memory memory) {
   ParallelFor(cores_, cores_, 1, [&](int64_t, int64_t, int) { DemoteLines(memory); });
 }
 
-void CacheEviction::Own(Memory memory) {
+void CacheEviction::Load(Memory memory) {
   const auto lines = static_cast<int64_t>(memory.size()) / kCacheLine;
   ParallelFor(cores_, lines, (lines + cores_ - 1) / cores_, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
-      const std::byte* const line = memory.data() + i * kCacheLine;
-      _mm_prefetch(line, _MM_HINT_ET0);  // To write: nobody else has it then. A hint.
-      static_cast<void>(*static_cast<const volatile std::byte*>(line));
+      static_cast<void>(*static_cast<const volatile std::byte*>(memory.data() + i * kCacheLine));
     }
   });
 }

@@ -45,8 +45,8 @@ class CacheEviction {
   // Moves the memory out of the cores' own caches, where CanDemoteLines().
   void Demote(Memory memory);
 
-  // Brings an equal part of the memory into each core's own caches, as if the core had written it.
-  void Own(Memory memory);
+  // Brings an equal part of the memory into each core's own caches.
+  void Load(Memory memory);
 
   int64_t bytes() const { return bytes_; }
 

@@ -102,8 +102,8 @@ TEST(CacheEviction, CoolsWeightsThatMayHaveBeenFreed) {
     }
     EXPECT_EQ(ToString(eviction.Cool({}, CacheEviction::kFarBytes)), "OK");
     eviction.Demote({kept.data(), kBytes});
-    eviction.Own({kept.data(), kBytes});
-    eviction.Own({});
+    eviction.Load({kept.data(), kBytes});
+    eviction.Load({});
     EXPECT_TRUE(std::all_of(kept.data(), kept.data() + kBytes,
                             [](std::byte b) { return b == std::byte{7}; }));
   }

@@ -523,7 +523,7 @@ Status CpuExecutable::CoolAllButInputs() {
   for (const auto& stream : streams_) {
     for (const LaunchStep& step : stream->steps) {
       for (size_t i = 0; i < step.in.size(); ++i) {
-        eviction_->Own({static_cast<const std::byte*>(step.in[i]), step.input_bytes[i]});
+        eviction_->Load({static_cast<const std::byte*>(step.in[i]), step.input_bytes[i]});
       }
     }
   }
