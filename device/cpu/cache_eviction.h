@@ -1,5 +1,5 @@
-// The eviction of the CPU's caches, which removes everything that a run reads. One thread at a
-// time.
+// What the CPU's caches hold before a timed run: nothing that it reads, or what a plan leaves. One
+// thread at a time.
 #pragma once
 
 #include <span>

@@ -14,6 +14,7 @@
 #include "device/cpu/packed_weights.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/wide.h"
+#include "plan/fusion/kernel_estimate.h"
 #include "plan/happens_before.h"
 
 namespace ag::cpu {
@@ -392,9 +393,7 @@ Status CpuExecutable::Prepare(const BuildRequest& request, const ExecutableOptio
   ListOutside();
   cores_ = options.cores;
   eviction_ = options.eviction;
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    if (graph.node(id).op == OpKind::kConstant) constant_bytes_ += graph.type({id, 0}).Bytes();
-  }
+  constant_bytes_ = ConstantBytesOf(graph);
   ended_ = std::vector<Gate>(plan.groups.size());
   graphs_ = {};  // The weights are the caller's, for the build alone.
   return PreparePhases(plan);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "device/cpu/cache_eviction.h"
 #include "device/cpu/onednn.h"
 
 namespace ag::cpu {
@@ -30,7 +31,7 @@ flops_per_second {flops}
 {precisions}bytes_per_second 2e10
 cache_bytes_per_second 6e10
 cache_bytes 16777216
-far_weights_bytes 1048576
+far_weights_bytes {far}
 launch_ns 1500
 event_ns 1000
 memory_bytes {memory}
@@ -152,6 +153,7 @@ std::string SpecText(int cores) {
   text += wide ? kAvx512Products : isa == "avx2" ? kAvx2Products : kSse41Products;
   text = Replace(std::move(text), "{blocks}", wide ? "blocked16" : "blocked8");
   text = Replace(std::move(text), "{cores}", fmt::format("{}", cores));
+  text = Replace(std::move(text), "{far}", fmt::format("{}", CacheEviction::kFarBytes));
   text = Replace(std::move(text), "{flops}", wide ? "2e11" : "9e10");
   // Twice the products an instruction; oneDNN's take 0.50 of the time of those in f32.
   text = Replace(std::move(text), "{precisions}", HasBf16Products() ? kOffersBf16 : kLacksBf16);

@@ -53,14 +53,6 @@ double MemoryBandwidthOf(double cores, const DeviceSpec& spec) {
   return spec.bytes_per_second * std::min(1.0, 4 * cores / spec.cores);
 }
 
-double ConstantBytesOf(const Graph& graph) {
-  double bytes = 0;
-  for (const Node& node : graph.nodes()) {
-    if (node.op == OpKind::kConstant) bytes += static_cast<double>(node.outputs[0].Bytes());
-  }
-  return bytes;
-}
-
 // Returns the bytes per second that `cores` cores move. Cache bandwidth is per core. With evicted
 // caches, inputs and constants come at the rate of memory, and written bytes evict as many.
 double BandwidthOf(double cores, const Work& work, const GroupProblem& problem,
@@ -123,7 +115,8 @@ std::optional<double> EstimateByKernels(const GroupProblem& problem, const Devic
   task.fp32_flops_per_second = spec.flops_per_second * cores;
   task.flops_per_second = own > 0 ? own * cores : task.fp32_flops_per_second;
   task.bytes_per_second = BandwidthOf(cores, task.work, problem, spec);
-  SetFarBytes(ConstantBytesOf(problem.graph), MemoryBandwidthOf(cores, spec), spec, &task);
+  const auto constant_bytes = static_cast<double>(ConstantBytesOf(problem.graph));
+  SetFarBytes(constant_bytes, MemoryBandwidthOf(cores, spec), spec, &task);
   return LeastKernelNs(task, kernels);
 }
 

@@ -69,6 +69,14 @@ Work WinogradWork(const KernelTask& task, int64_t tile) {
 
 }  // namespace
 
+int64_t ConstantBytesOf(const Graph& graph) {
+  int64_t bytes = 0;
+  for (const Node& node : graph.nodes()) {
+    if (node.op == OpKind::kConstant) bytes += node.outputs[0].Bytes();
+  }
+  return bytes;
+}
+
 void SetFarBytes(double constant_bytes, double memory_bytes_per_second, const DeviceSpec& spec,
                  KernelTask* task) {
   const auto far = static_cast<double>(spec.far_weights_bytes);

@@ -24,6 +24,9 @@ struct KernelTask {
   double memory_bytes_per_second = 0;
 };
 
+// Returns the bytes of the graph's constants.
+int64_t ConstantBytesOf(const Graph& graph);
+
 // Sets what comes from memory: all of a group's constants, when they are far_weights_bytes of the
 // spec or more.
 void SetFarBytes(double constant_bytes, double memory_bytes_per_second, const DeviceSpec& spec,
