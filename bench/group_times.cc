@@ -3,8 +3,10 @@
 //   build/group_times MODEL [DEVICE [LAYOUT]]     (MODEL: of the zoo, or FILE.onnx; DEVICE: cpu;
 //                                                  LAYOUT: of contractions, else the cheapest)
 // Prints a line for each group: pattern, kernel, microseconds alone and in the plan, the other
-// kernels; then sums by pattern, and the whole plan's median beside the sum.
+// kernels; then sums by pattern, the error of the times alone, and the whole plan's median beside
+// the sum. Error: the mean of |ln(inside / alone)|, weighted by the time inside.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 
@@ -89,6 +91,7 @@ StatusOr<std::vector<double>> TimeInside(const Graph& graph, Executable& executa
 void PrintRows(const Graph& graph, const Plan& plan, const Samples& inside_ns,
                LearnedTimes& times) {
   std::map<std::string, std::pair<double, double>> sums;  // Microseconds alone and inside.
+  double all_us = 0, error_us = 0;
   for (size_t i = 0; i < plan.groups.size(); ++i) {
     const Group& group = plan.groups[i];
     if (inside_ns[i].empty()) continue;
@@ -100,10 +103,12 @@ void PrintRows(const Graph& graph, const Plan& plan, const Samples& inside_ns,
                 Describe(graph, group).c_str(), Others(times.MeasurementOf(problem)).c_str());
     auto& [alone, inside] = sums[group.pattern + " " + group.kernel];
     alone += alone_us, inside += inside_us;
+    all_us += inside_us, error_us += inside_us * std::abs(std::log(inside_us / alone_us));
   }
   for (const auto& [name, sum] : sums) {
     std::printf("%-24s alone %9.1f inside %9.1f\n", name.c_str(), sum.first, sum.second);
   }
+  std::printf("error %.2f\n", error_us / all_us);
 }
 
 Status PrintTable(const std::string& model, const std::string& device_name,
