@@ -67,9 +67,8 @@ class Ablation {
     }
     AG_TRY(Add("paths only", whole, {.pieces = false, .streams = streams, .instances = false}));
     AG_TRY(Add("ungrouped", whole, {.grouped = false, .streams = streams, .instances = false}));
-    RooflineTimes times(device_.spec());
-    AG_TRY(Add("not measured", whole,
-               MakePlan(whole.graph, device_.spec(), Policy(), times, {}, streams)));
+    AG_TRY(
+        Add("not measured", whole, GuessedPlan(whole.graph, device_.spec(), {.streams = streams})));
     return Print(whole.graph, seconds);
   }
 

@@ -100,10 +100,9 @@ class Comparison {
   Status Print(const std::string& model) {
     DeviceSpec bare = device_.spec();
     bare.kernels.clear();
-    RooflineTimes by_roofline(bare), by_kernels(device_.spec());
+    RooflineTimes by_roofline(bare);
     AG_TRY(Add("roofline", MakePlan(subject_.graph, bare, Policy(), by_roofline, {}, 1)));
-    AG_TRY(Add("guessed", MakePlan(subject_.graph, device_.spec(), Policy(), by_kernels,
-                                   {.mixed_layouts = true}, 1)));
+    AG_TRY(Add("guessed", GuessedPlan(subject_.graph, device_.spec())));
     AG_LET(const auto alone, MeasureAlone(device_));
     const Nanos begin = RealClock().Now();
     AG_TRY(Add("tuned", Tune()));
@@ -118,8 +117,9 @@ class Comparison {
       if (&one == &all_[kTuned]) continue;
       std::printf(" %s %s,", one.name.c_str(), Over(one).c_str());
     }
-    std::printf(" %zu rounds; tuning %.1f s, %zu streams\n", all_[0].whole_ns.size(),
-                static_cast<double>(took.count()) / 1e9, all_[kTuned].plan.streams.size());
+    std::printf(" %zu rounds; tuning %.1f s, %zu streams (guessed %zu)\n", all_[0].whole_ns.size(),
+                static_cast<double>(took.count()) / 1e9, all_[kTuned].plan.streams.size(),
+                all_[kGuessed].plan.streams.size());
     PrintPatterns();
     std::fflush(stdout);
     return OkStatus();

@@ -123,8 +123,8 @@ typedef struct {
   size_t size;        /* sizeof(ag_session_options): fields may be appended later. */
   const char* device; /* NULL: "cpu" with all cores. "cpu:2", "sim:NAME", "cuda:0". */
   ag_plan_choice plan;
-  int32_t streams; /* 0: as the plan says; tuned, as many as measure best. From 1: a plan made here
-                      with at most this many. */
+  int32_t streams; /* 0: as the plan says; a plan made here has several where they promise a gain,
+                      tuned where they measure best. From 1: one made here has at most this many. */
   const ag_input_shape* shapes;
   size_t shapes_count;
   /* Not 0: a plan that is made here comes from measurements. Every kernel of every group is timed

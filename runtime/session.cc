@@ -238,10 +238,7 @@ Status Session::BuildOwn(const WeightSource& weights, const SessionOptions& opti
                        .streams = options.streams,
                        .must_keep = options.tuned_plans.has_value()};
   if (!options.tune) {
-    RooflineTimes times(device_->spec());
-    AG_LET(plan_, MakePlan(graph_, device_->spec(), Policy(), times,
-                           {.grouped = tuning.grouped, .mixed_layouts = tuning.grouped},
-                           std::max(1, options.streams)));
+    AG_LET(plan_, GuessedPlan(graph_, device_->spec(), tuning));
     AG_LET(executable_, device_->Build(RequestFor(graph_, plan_, weights)));
     return OkStatus();
   }

@@ -26,7 +26,7 @@ namespace ag {
 enum class PlanChoice {
   kCarried,  // The plan in the model's metadata when graph and environment match and the device
              // can build it; else kInput.
-  kInput,    // Cleaned up and grouped, one stream, no rules, kernels by estimate.
+  kInput,    // Cleaned up and grouped, no rules, kernels and streams by estimate.
   kUnfused,  // Every operator by itself, one stream.
 };
 
@@ -35,7 +35,8 @@ struct SessionOptions {
   std::map<std::string, Shape> shapes;  // For inputs whose sizes the model leaves open.
   PlanChoice plan = PlanChoice::kCarried;
   // From 1: a plan made here, kInput scheduled on at most this many streams. 0: the number of the
-  // carried plan; a plan made here has one, or with `tune` as many as measure best.
+  // carried plan; a plan made here has one, or more where estimates promise a gain (GuessPlan,
+  // plan/schedule/planner.h), or with `tune` as many as measure best.
   int streams = 0;
   // True: a plan that is made here (kInput, kUnfused, or because no carried plan fits) comes from
   // measurements. Every kernel of every group is timed while loading, for seconds to a minute,

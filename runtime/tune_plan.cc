@@ -50,14 +50,20 @@ class HopefulTimes : public GroupTimes {
   const DeviceSpec& spec_;
 };
 
+GroupingOptions GroupingOf(const TuningOptions& options, std::optional<Layout> layout) {
+  return {.grouped = options.grouped,
+          .pieces = options.pieces,
+          .cores = options.cores,
+          .layout = layout,
+          .mixed_layouts = true};
+}
+
 class Tuning {
  public:
-  // `cores`: of each group; 0: all, or as streams want.
-  Tuning(const Graph& graph, Device& device, const TuningOptions& options, int cores = 0)
+  Tuning(const Graph& graph, Device& device, TuningOptions options)
       : graph_(graph),
         device_(device),
-        options_(options),
-        cores_(cores),
+        options_(std::move(options)),
         times_(device.spec(), MeasureOn(device, {.group_time = kGroupTime}, RealClock()),
                {.at_once = true}) {}
 
@@ -79,15 +85,14 @@ class Tuning {
   }
   StatusOr<TimedPlan> Try(const Graph& graph, GroupTimes& times, int streams) const;
   // Of the first plan.
-  int Streams() const { return cores_ > 0 ? 1 : std::max(1, options_.streams); }
+  int Streams() const { return options_.cores > 0 ? 1 : std::max(1, options_.streams); }
   Status ChooseLayout(TimedPlan* one);
   StatusOr<std::vector<TimedPlan>> PromisingTrials(double one_stream_ns);
   StatusOr<Plan> Refined(Plan plan);
 
   const Graph& graph_;
   Device& device_;
-  const TuningOptions& options_;
-  const int cores_;
+  const TuningOptions options_;
   std::optional<Layout> layout_ = options_.layout;  // Of all plans from here on.
   LearnedTimes times_;
   const TimingData weights_{};
@@ -95,11 +100,7 @@ class Tuning {
 };
 
 StatusOr<TimedPlan> Tuning::Try(const Graph& graph, GroupTimes& times, int streams) const {
-  const GroupingOptions grouping{.grouped = options_.grouped,
-                                 .pieces = options_.pieces,
-                                 .cores = cores_,
-                                 .layout = layout_,
-                                 .mixed_layouts = true};
+  const GroupingOptions grouping = GroupingOf(options_, layout_);
   return MakeTimedPlan({graph, device_.spec(), Policy(), grouping, streams}, times);
 }
 
@@ -193,8 +194,10 @@ StatusOr<size_t> Tuning::Fastest(const std::vector<Plan>& plans, size_t equal) {
 }
 
 StatusOr<Plan> Tuning::Run() {
-  RooflineTimes estimates(device_.spec());
-  AG_LET(TimedPlan guessed, Try(estimates, Streams()));
+  std::optional<Plan> guessed;
+  if (options_.grouped) {
+    AG_LET(guessed, GuessedPlan(graph_, device_.spec(), options_));
+  }
   AG_LET(one_, Try(times_, Streams()));
   if (options_.grouped) AG_TRY(ChooseLayout(&one_));
   AG_LET(Plan refined, Refined(one_.plan));
@@ -206,7 +209,7 @@ StatusOr<Plan> Tuning::Run() {
   one_.plan = refined;
   std::vector<Plan> plans;
   plans.push_back(std::move(refined));
-  if (options_.streams == 0 && options_.grouped && cores_ == 0) {
+  if (options_.streams == 0 && options_.grouped && options_.cores == 0) {
     AG_LET(std::vector<TimedPlan> trials, PromisingTrials(one_.makespan_ns));
     for (TimedPlan& trial : trials) {
       AG_LET(Plan plan, Refined(std::move(trial.plan)));
@@ -217,9 +220,9 @@ StatusOr<Plan> Tuning::Run() {
   // of the two has to prove itself, or tuning would keep a plan that is slower than no tuning by as
   // much as a noisy machine hides.
   size_t equal = 0;
-  if (options_.grouped) {
+  if (guessed) {
     equal = plans.size();
-    plans.push_back(std::move(guessed.plan));
+    plans.push_back(*std::move(guessed));
   }
   AG_LET(const size_t best, Fastest(plans, equal));
   return std::move(plans[best]);
@@ -256,7 +259,11 @@ class BatchTuning {
     PartTuning(Graph made, BatchParts of, Device& device, const TuningOptions& options)
         : part(std::move(made)),
           parts(of),
-          tuning(part, device, options, CoresBeside(device.spec(), of.beside)) {}
+          tuning(part, device, WithCores(options, CoresBeside(device.spec(), of.beside))) {}
+    static TuningOptions WithCores(TuningOptions options, int cores) {
+      options.cores = cores;
+      return options;
+    }
     const Graph part;
     const BatchParts parts;
     Tuning tuning;
@@ -315,6 +322,21 @@ class BatchTuning {
 };
 
 }  // namespace
+
+StatusOr<Plan> GuessedPlan(const Graph& graph, const DeviceSpec& spec,
+                           const TuningOptions& options) {
+  const Policy policy;
+  GroupingOptions grouping = GroupingOf(options, options.layout);
+  grouping.mixed_layouts = options.grouped;
+  PlanRequest request{graph, spec, policy, grouping, options.streams};
+  request.streams_min = options.streams;
+  if (options.streams == 0) {
+    request.streams = options.cores > 0 ? 1 : spec.streams_max;
+    request.streams_min = 1;
+  }
+  AG_LET(TimedPlan guessed, GuessPlan(request));
+  return std::move(guessed.plan);
+}
 
 StatusOr<std::vector<Plan>> PlansToCompare(const Graph& graph, Device& device,
                                            const TuningOptions& options) {

@@ -16,6 +16,7 @@ struct TuningOptions {
   // 0: as many streams as measure best. Above: greedy list scheduling on this many
   // (plan/schedule/schedule.h).
   int streams = 0;
+  int cores = 0;  // Of each group; 0: all, or as streams want.
   // Whether parts of a batch may run one after the other, where that is faster.
   bool instances = true;
   std::optional<Layout> layout = std::nullopt;  // Layout of contractions; nothing: the cheapest.
@@ -38,6 +39,12 @@ struct TuningOptions {
 // Looks in no folder. kUnimplemented: the device cannot run an operator. REQUIRES: nothing else
 // measures on the host meanwhile (MeasureAlone).
 StatusOr<Plan> TunePlan(const Graph& graph, Device& device, const TuningOptions& options);
+
+// Returns the plan of a session that measures nothing (GuessPlan, plan/schedule/planner.h), without
+// an environment; `instances` and what follows it in the options do not count, but `layout` does.
+// kUnimplemented: as TunePlan.
+StatusOr<Plan> GuessedPlan(const Graph& graph, const DeviceSpec& spec,
+                           const TuningOptions& options = {});
 
 // Returns the plans of which TunePlan takes the fastest: of the whole batch first, then of parts,
 // then in segments.

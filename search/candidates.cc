@@ -179,10 +179,8 @@ std::vector<PlanCandidate> MakeSegmentsPlans(const SearchSetting& setting,
 }
 
 StatusOr<PlanCandidate> MakeGuessedPlan(const Graph& graph, const SearchSetting& setting) {
-  const SearchRequest& request = setting.request;
-  RooflineTimes times(request.spec);
-  AG_LET(TimedPlan made,
-         MakeTimedPlan({graph, request.spec, request.policy, {.mixed_layouts = true}, 1}, times));
+  const int streams = StreamsMax(setting.request);
+  AG_LET(TimedPlan made, GuessPlan(setting.For(graph, {.mixed_layouts = true}, streams, 1)));
   return CandidateOf(graph, setting, std::move(made));
 }
 

@@ -50,8 +50,8 @@ struct PlanAtSize {
 std::vector<PlanCandidate> MakeSegmentsPlans(const SearchSetting& setting,
                                              std::span<const PlanAtSize> plans);
 
-// Returns the plan of a session that measures nothing: by estimates, with the device's own guess of
-// each kernel. `makespan_ns` is an estimate.
+// Returns the plan of a session that measures nothing (GuessPlan, plan/schedule/planner.h), with
+// the device's own guess of each kernel. `makespan_ns` is an estimate.
 StatusOr<PlanCandidate> MakeGuessedPlan(const Graph& graph, const SearchSetting& setting);
 
 // The most plans of one graph on several streams, and by how much longer the second one may take in

@@ -52,6 +52,12 @@ StatusOr<TimedPlan> MakeTimedPlan(const PlanRequest& request, GroupTimes& times)
 // more and counts estimates twice.
 StatusOr<TimedPlan> MakeMeasuredPlan(const PlanRequest& request, LearnedTimes& times);
 
+// Returns the plan of what measures nothing, by RooflineTimes, on streams_min to `streams` streams.
+// From one stream on: several, at most kGuessedStreamsMax, are taken only where they promise a
+// gain, the spec lets a group take one core or all (`stream_cores`) and operators are grouped.
+StatusOr<TimedPlan> GuessPlan(const PlanRequest& request);
+inline constexpr int kGuessedStreamsMax = 4;
+
 // Returns the groups of MakeMeasuredPlan on one stream.
 StatusOr<TimedGroups> FormMeasuredGroups(const PlanRequest& request, LearnedTimes& times);
 

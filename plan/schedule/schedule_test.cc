@@ -287,6 +287,43 @@ TEST(MakeTimedPlan, AsksForGroupsOnAllCoresAndOnThoseOfAStream) {
   EXPECT_EQ(times.asked, (std::map<int, int>{{0, 4}, {1, 4}}));
 }
 
+// Every group takes `launch_ns` and hardly more, so two branches at once save half of them.
+DeviceSpec SpecOfTwoCores() {
+  DeviceSpec spec = SmallSpec();
+  spec.cores = spec.streams_max = 2;
+  spec.stream_cores = 1;
+  return spec;
+}
+
+constexpr std::string_view kTwoLongBranches =
+    "input x f32[4]\na = softmax(x) axis=0\nb = softmax(a) axis=0\nc = softmax(b) axis=0\n"
+    "d = relu(x)\ne = softmax(d) axis=0\nf = softmax(e) axis=0\noutput add(c, f)\n";
+
+size_t GuessedStreams(std::string_view text, const DeviceSpec& spec, int streams_max,
+                      bool grouped = true) {
+  const Graph graph = GraphOf(text);
+  const Policy policy;
+  PlanRequest request{graph, spec, policy, {.grouped = grouped}, streams_max};
+  request.streams_min = 1;
+  const StatusOr<TimedPlan> made = GuessPlan(request);
+  EXPECT_EQ(ToString(made.status()), "OK");
+  return made.ok() ? made->plan.streams.size() : 0;
+}
+
+TEST(GuessPlan, HasTwoStreamsWhereTheyPromiseAGain) {
+  const DeviceSpec spec = SpecOfTwoCores();
+  EXPECT_EQ(GuessedStreams(kTwoLongBranches, spec, 2), 2);
+  EXPECT_EQ(GuessedStreams("input x f32[4]\na = softmax(x) axis=0\noutput relu(a)\n", spec, 2), 1);
+}
+
+TEST(GuessPlan, HasOneStreamWhereNoMoreAreAllowed) {
+  DeviceSpec spec = SpecOfTwoCores();
+  EXPECT_EQ(GuessedStreams(kTwoLongBranches, spec, 1), 1);
+  EXPECT_EQ(GuessedStreams(kTwoLongBranches, spec, 2, /*grouped=*/false), 1);
+  spec.stream_cores = 0;
+  EXPECT_EQ(GuessedStreams(kTwoLongBranches, spec, 2), 1);
+}
+
 TEST(OneStream, AConstantIsCopied) {
   const Graph graph = GraphOf("c = const f32[2] {1, 2}\noutput c\n");
   RooflineTimes times(SmallSpec());
