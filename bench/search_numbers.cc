@@ -4,7 +4,8 @@
 // (deploy/devices/cpu.spec, fp32; 1 round; 1 thread; all parts; the zoo's four largest models)
 // Prints for each model
 //   - a region, its first 40 operators: the distinct graphs that backtracking scores a second
-//   there;
+//   there; with several threads as many regions at once, one behind the other in the model, by one
+//   thread each, as jobs search the forms of cells, and the sum of their rates;
 //   - its cells: the forms of them searched, several at once, with a budget that all of them use;
 //   - the whole search of the model, cold: graphs, seconds, memory. A hashed roofline of the spec
 //     gives the groups' times, so that only the search is timed.
@@ -17,10 +18,12 @@
 
 #include "base/clock.h"
 #include "base/command_line.h"
+#include "base/thread_pool.h"
 #include "bench/models/load_model.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "search/cell_search.h"
+#include "search/cells.h"
 #include "search/part_search.h"
 #include "search/testing/test_search.h"
 #include "zoo/pieces.h"
@@ -40,6 +43,8 @@ struct Options {
 // The operators of a region, and the graphs that are scored there at most.
 constexpr int kRegionOperators = 40;
 constexpr int kRegionGraphs = 5000;
+// So long regions are searched at once, each again and again: none ends much before the others.
+constexpr double kSecondsAtOnce = 3;
 // The graphs that are scored in all cells at most.
 constexpr int kCellsGraphs = 100'000;
 
@@ -72,29 +77,83 @@ int LargestOf(const SearchLog& log) {
   return nodes;
 }
 
-// Backtracking on the model's first operators by themselves, with the slack that cells have.
-Status SearchRegion(const Graph& model, const Options& options, const DeviceSpec& spec) {
-  AG_LET(const Graph first, FirstOperators(model, kRegionOperators));
-  AG_LET(Graph region, CleanUp(first, BuiltInRules()));
+// Returns the model's first `count` regions, each by itself; a model that has no more whole ones
+// begins again with the first.
+std::vector<Graph> RegionsOf(const Graph& model, int count) {
+  std::vector<NodeId> operators;
+  for (NodeId id = 0; id < model.size(); ++id) {
+    if (RunsHere(model, id)) operators.push_back(id);
+  }
+  std::vector<std::vector<NodeId>> parts;
+  for (auto at = operators.begin(); std::ssize(parts) < count;) {
+    if (operators.end() - at < kRegionOperators) at = operators.begin();
+    const auto end = at + std::min<std::ptrdiff_t>(kRegionOperators, operators.end() - at);
+    parts.emplace_back(at, end);
+    at = end;
+  }
+  std::vector<Graph> regions;
+  for (Cell& cell : CellsOf(model, parts)) regions.push_back(std::move(cell.graph));
+  return regions;
+}
+
+struct RegionFigures {
+  int operators = 0, nodes = 0;
+  int searches = 0, graphs = 0, expansions = 0;
+  double seconds = 0, gain = 1;
+
+  double rate() const { return graphs / seconds; }
+};
+
+// Backtracking on a region, with the slack that cells have and one thread: once, or again and again
+// from the beginning until `seconds_min` are over.
+StatusOr<RegionFigures> SearchRegion(const Graph& cut, const Options& options,
+                                     const DeviceSpec& spec, double seconds_min) {
+  AG_LET(Graph region, CleanUp(cut, BuiltInRules()));
   SearchRequest request = RequestFor(std::move(region), options, spec);
+  request.threads = 1;
   request.options.beta = 2;
   SearchLimits& limits = request.options.limits;
   limits.expansions_max = limits.groups_max = kRegionGraphs;
   FakeMeasurer measurer(spec);
   measurer.keeps_calls = false;
-  const TestSearch search(request, BuiltInRules(), measurer, RealClock());
-  const double begin = Seconds(options);
-  OneRule one_rule(BuiltInRules());
-  const PartSearch found =
-      SearchPart(search.setting, one_rule, {.backtracking_graphs = kRegionGraphs});
-  const double seconds = Seconds(options) - begin;
-  const double best_ns = found.results.empty() ? found.estimate_ns : found.results[0].estimate_ns;
-  std::printf(
-      "  region %3d operators %4d nodes  %5d graphs  %4d expansions  %6.2f s  "
-      "%6.0f graphs/s  %.3fx\n",
-      Operators(request.input), request.input.size(), search.run.counts.graphs,
-      search.run.counts.expansions, seconds, search.run.counts.graphs / seconds,
-      found.estimate_ns / best_ns);
+  RegionFigures figures{Operators(request.input), request.input.size()};
+  do {
+    const TestSearch search(request, BuiltInRules(), measurer, RealClock());
+    OneRule one_rule(BuiltInRules());
+    const double begin = Seconds(options);
+    const PartSearch found =
+        SearchPart(search.setting, one_rule, {.backtracking_graphs = kRegionGraphs});
+    figures.seconds += Seconds(options) - begin;
+    const double best_ns = found.results.empty() ? found.estimate_ns : found.results[0].estimate_ns;
+    figures.gain = found.estimate_ns / best_ns;
+    figures.graphs += search.run.counts.graphs;
+    figures.expansions += search.run.counts.expansions;
+    ++figures.searches;
+  } while (figures.seconds < seconds_min);
+  return figures;
+}
+
+// Searches as many regions as there are threads, at once. Of several the rates count, while all are
+// searched.
+Status SearchRegions(const Graph& model, const Options& options, const DeviceSpec& spec) {
+  const std::vector<Graph> regions = RegionsOf(model, options.threads);
+  const double seconds_min = options.threads > 1 ? kSecondsAtOnce : 0;
+  std::vector<StatusOr<RegionFigures>> all(regions.size(), RegionFigures());
+  ThreadPool pool(options.threads);
+  pool.Each(options.threads,
+            [&](int i, int) { all[i] = SearchRegion(regions[i], options, spec, seconds_min); });
+  double rate = 0;
+  for (const StatusOr<RegionFigures>& one : all) {
+    AG_LET(const RegionFigures found, one);
+    rate += found.rate();
+    std::printf(
+        "  region %3d operators %4d nodes  %5d graphs  %4d expansions  %6.2f s  %6.0f graphs/s  "
+        "%.3fx\n",
+        found.operators, found.nodes, found.graphs / found.searches,
+        found.expansions / found.searches, found.seconds / found.searches, found.rate(),
+        found.gain);
+  }
+  if (options.threads > 1) std::printf("  regions at once %44.0f graphs/s\n", rate);
   return OkStatus();
 }
 
@@ -151,7 +210,7 @@ Status SearchAll(const Options& options) {
     const auto is_wanted = [&](std::string_view part) {
       return options.part.empty() || options.part == part;
     };
-    if (is_wanted("region")) AG_TRY(SearchRegion(model, options, spec), "{}", name);
+    if (is_wanted("region")) AG_TRY(SearchRegions(model, options, spec), "{}", name);
     std::fflush(stdout);
     if (is_wanted("cells")) AG_TRY(SearchCells(model, options, spec), "{}", name);
     std::fflush(stdout);

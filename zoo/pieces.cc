@@ -4,13 +4,10 @@
 #include <string>
 
 namespace ag {
-namespace {
 
 bool RunsHere(const Graph& graph, NodeId id) {
   return !Has(graph.node(id).op, kLeaf) && !graph.is_constant(id);
 }
-
-}  // namespace
 
 int Operators(const Graph& graph) {
   int count = 0;

@@ -5,7 +5,10 @@
 
 namespace ag {
 
-// Returns the number of operators that run: no leaves, and nothing that constants alone decide.
+// Whether the node is an operator that runs: no leaf, and nothing that constants alone decide.
+bool RunsHere(const Graph& graph, NodeId id);
+
+// Returns the number of operators that run.
 int Operators(const Graph& graph);
 
 // Returns the first `nodes` nodes of the graph (leaves included); values that nothing reads become
