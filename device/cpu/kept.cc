@@ -73,6 +73,7 @@ constexpr FastKernel kFastKernels[] = {
     {"com.microsoft.DynamicQuantizeLSTM", "loops", MakeRecurrent},
     {"ConvTranspose", "tiles", MakeTransposedTiles},
     {"ConvTranspose", "onednn", MakeTransposed},
+    {"Conv", "winograd_tiles", MakeKeptWinograd},
     {"Conv", "onednn", MakeKeptConvolution},
     {"MaxPool", "loops", MakeKeptPool},
     {"AveragePool", "loops", MakeKeptPool},

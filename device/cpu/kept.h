@@ -41,6 +41,8 @@ StatusOr<std::unique_ptr<Kernel>> MakeNorm(const GroupContext& context, const Ke
 // Conv, MaxPool and AveragePool over three axes.
 StatusOr<std::unique_ptr<Kernel>> MakeKeptConvolution(const GroupContext& context,
                                                       const KeptOperator& kept);
+StatusOr<std::unique_ptr<Kernel>> MakeKeptWinograd(const GroupContext& context,
+                                                   const KeptOperator& kept);
 StatusOr<std::unique_ptr<Kernel>> MakeKeptPool(const GroupContext& context,
                                                const KeptOperator& kept);
 StatusOr<std::unique_ptr<Kernel>> MakeTransposedTiles(const GroupContext& context,

@@ -362,6 +362,30 @@ TEST(KeptKernels, ThreeAxes) {
   for (const KeptCase& c : cases) CheckKept(c);
 }
 
+TEST(KeptKernels, ThreeAxesByWinogradsTiles) {
+  const OnnxAttribute same = WordOf("auto_pad", "SAME_UPPER");
+  const OnnxAttribute frames = IntsOf("pads", {2, 1, 0, 1, 0, 2});
+  const KeptCase cases[] = {
+      {"whole", "Conv", {}, {{1, 16, 4, 9, 10}, {32, 16, 3, 3, 3}, {32}}, "y"},
+      {"padded", "Conv", {same}, {{2, 16, 3, 14, 13}, {16, 16, 3, 3, 3}, {16}}, "y"},
+      {"without bias, by chunks", "Conv", {same}, {{1, 32, 2, 41, 33}, {48, 32, 3, 3, 3}}, "y"},
+      {"uneven", "Conv", {frames}, {{1, 16, 2, 11, 9}, {20, 16, 3, 3, 3}, {20}}, "y"},
+      {"two taps", "Conv", {same}, {{1, 16, 5, 8, 8}, {16, 16, 2, 3, 3}, {16}}, "y"},
+      {"one tap",
+       "Conv",
+       {IntsOf("pads", {0, 1, 1, 0, 1, 1})},
+       {{1, 16, 5, 8, 8}, {16, 16, 1, 3, 3}},
+       "y"},
+      {"one frame", "Conv", {same}, {{1, 24, 1, 12, 12}, {16, 24, 3, 3, 3}, {16}}, "y"},
+      {"one tap beyond the frames",
+       "Conv",
+       {IntsOf("pads", {1, 1, 1, 1, 1, 1})},
+       {{1, 16, 2, 8, 8}, {16, 16, 1, 3, 3}},
+       "y"},
+  };
+  for (const KeptCase& c : cases) CheckKept(c);
+}
+
 TEST(KeptKernels, Norms) {
   const auto norm = [](const char* name, const char* op, Shape x, int64_t scales, int64_t groups,
                        int64_t opset) {

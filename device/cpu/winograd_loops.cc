@@ -86,17 +86,19 @@ AG_INLINE void InputOf(const WinogradImage& image, const T* from, int64_t y, int
 }
 
 template <int64_t lanes, int kRows, int kVectors>
-AG_INLINE void ProductOf(const float* in, int64_t in_step, const float* panel, int64_t k,
-                         float* out, int64_t out_step) {
+AG_INLINE void ProductOf(const WinogradRows& in, const float* panel, float* out, int64_t out_step) {
   using V = typename Lanes<lanes>::Vector;
   using U = typename Lanes<lanes>::Loose;
   V sum[kRows][kVectors] = {};
   const V* b = reinterpret_cast<const V*>(panel);
-  for (int64_t i = 0; i < k; ++i, b += kVectors) {
+  for (int64_t tap = 0; tap < in.taps; ++tap) {
+    const float* const from = in.first + tap * in.tap_step;
+    for (int64_t i = 0; i < in.channels; ++i, b += kVectors) {
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
+      for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sum[r][v] += in[r * in_step + i] * b[v];
+        for (int v = 0; v < kVectors; ++v) sum[r][v] += from[r * in.step + i] * b[v];
+      }
     }
   }
 #pragma GCC unroll 16
@@ -110,28 +112,29 @@ AG_INLINE void ProductOf(const float* in, int64_t in_step, const float* panel, i
 
 // Computes `count` rows, at most kRows together.
 template <int64_t lanes, int kRows, int kVectors>
-AG_INLINE void ProductOfRows(int64_t count, const float* in, int64_t in_step, const float* panel,
-                             int64_t k, float* out, int64_t out_step) {
+AG_INLINE void ProductOfRows(int64_t count, const WinogradRows& in, const float* panel, float* out,
+                             int64_t out_step) {
   if constexpr (kRows > 0) {
     if (count == kRows) {
-      return ProductOf<lanes, kRows, kVectors>(in, in_step, panel, k, out, out_step);
+      return ProductOf<lanes, kRows, kVectors>(in, panel, out, out_step);
     }
-    ProductOfRows<lanes, kRows - 1, kVectors>(count, in, in_step, panel, k, out, out_step);
+    ProductOfRows<lanes, kRows - 1, kVectors>(count, in, panel, out, out_step);
   }
 }
 
 template <int64_t lanes, int kRows, int kVectors>
-AG_INLINE void ProductsOf(const float* in, int64_t in_step, const float* panel, int64_t k,
-                          int64_t panel_vectors, int64_t count, float* out, int64_t out_step) {
-  const int64_t steps = (count + kRows - 1) / kRows;
+AG_INLINE void ProductsOf(const WinogradRows& in, const float* panel, int64_t panel_vectors,
+                          float* out, int64_t out_step) {
+  const int64_t steps = (in.count + kRows - 1) / kRows;
   for (int64_t s = 0; s < steps; ++s) {
-    const int64_t begin = count * s / steps, rows = count * (s + 1) / steps - begin;
-    const float* from = in + begin * in_step;
+    const int64_t begin = in.count * s / steps, rows = in.count * (s + 1) / steps - begin;
+    WinogradRows part = in;
+    part.first += begin * in.step;
     float* to = out + begin * out_step;
     if (panel_vectors == kVectors) {
-      ProductOfRows<lanes, kRows, kVectors>(rows, from, in_step, panel, k, to, out_step);
+      ProductOfRows<lanes, kRows, kVectors>(rows, part, panel, to, out_step);
     } else {
-      ProductOfRows<lanes, kRows, 1>(rows, from, in_step, panel, k, to, out_step);
+      ProductOfRows<lanes, kRows, 1>(rows, part, panel, to, out_step);
     }
   }
 }
@@ -179,10 +182,10 @@ AG_INLINE void OutputOf(const WinogradImage& image, const float* from, int64_t s
   }
 }
 
-#define AG_WINOGRAD_PRODUCTS(isa, lanes, rows, vectors, mark)                                     \
-  mark void Products##isa(const float* in, int64_t in_step, const float* panel, int64_t k,        \
-                          int64_t panel_vectors, int64_t count, float* out, int64_t out_step) {   \
-    ProductsOf<lanes, rows, vectors>(in, in_step, panel, k, panel_vectors, count, out, out_step); \
+#define AG_WINOGRAD_PRODUCTS(isa, lanes, rows, vectors, mark)                                \
+  mark void Products##isa(const WinogradRows& in, const float* panel, int64_t panel_vectors, \
+                          float* out, int64_t out_step) {                                    \
+    ProductsOf<lanes, rows, vectors>(in, panel, panel_vectors, out, out_step);               \
   }
 
 #define AG_WINOGRAD_TILE(name, T, inputs, isa, lanes, rows, vectors, mark)                  \

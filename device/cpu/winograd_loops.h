@@ -36,6 +36,14 @@ struct WinogradTail {
   float low = 0, high = 0;         // Bounds of the result. NaN stays NaN.
 };
 
+// The left matrix of a product: `count` rows, each of `taps` pieces of `channels` numbers. Row r
+// has piece t at first + r * step + t * tap_step.
+struct WinogradRows {
+  const float* first = nullptr;
+  int64_t count = 0, step = 0;
+  int64_t channels = 0, taps = 1, tap_step = 0;
+};
+
 struct WinogradLoops {
   WinogradTile tile;
   int64_t lanes = 1;    // Floats of a vector.
@@ -45,10 +53,11 @@ struct WinogradLoops {
   // image is zero.
   void (*input)(const WinogradImage& image, const void* from, int64_t y, int64_t x, float* to,
                 int64_t step) = nullptr;
-  // out[row * out_step + i] = sum over k of in[row * in_step + k] * panel[k * width + i], with
-  // width = panel_vectors * lanes, for `count` rows. REQUIRES: panel_vectors in [1, vectors].
-  void (*products)(const float* in, int64_t in_step, const float* panel, int64_t k,
-                   int64_t panel_vectors, int64_t count, float* out, int64_t out_step) = nullptr;
+  // out[row * out_step + i] = sum over the taps and channels k of the row of its number k times
+  // panel[k * width + i], with width = panel_vectors * lanes. REQUIRES: panel_vectors in [1,
+  // vectors].
+  void (*products)(const WinogradRows& in, const float* panel, int64_t panel_vectors, float* out,
+                   int64_t out_step) = nullptr;
   // Transforms from[point * step + channel] back and stores the outputs from (y, x) on that are
   // inside the image.
   void (*output)(const WinogradImage& image, const float* from, int64_t step,

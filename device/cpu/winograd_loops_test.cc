@@ -103,19 +103,22 @@ TEST(WinogradLoops, ReadAndWriteBf16) {
   }
 }
 
+// Rows of 9 numbers in two pieces of 3, three numbers apart.
 TEST(WinogradLoops, ProductsAddUp) {
   for (const auto& [isa, outputs] : Cases()) {
     const WinogradLoops& loops = WinogradLoopsFor(isa, outputs, /*is_bf16=*/false);
     for (int64_t vectors = 1; vectors <= loops.vectors; ++vectors) {
-      const int64_t width = vectors * loops.lanes, k = 7;
+      const int64_t width = vectors * loops.lanes, k = 6;
       for (int64_t count = 1; count <= 2 * loops.rows + 1; ++count) {
         const Waves in(count * 9, 1), panel(k * width, 2);
         std::vector<float> out(count * (width + 1), 99.0f);
-        loops.products(in.data(), 9, panel.data(), k, vectors, count, out.data(), width + 1);
+        loops.products({in.data(), count, 9, 3, 2, 6}, panel.data(), vectors, out.data(),
+                       width + 1);
         for (int64_t i = 0; i < count * width; ++i) {
           double sum = 0;
           for (int64_t j = 0; j < k; ++j) {
-            sum += double{in.data()[i / width * 9 + j]} * panel.data()[j * width + i % width];
+            const float value = in.data()[i / width * 9 + j / 3 * 6 + j % 3];
+            sum += double{value} * panel.data()[j * width + i % width];
           }
           ASSERT_NEAR(out[i / width * (width + 1) + i % width], sum, 1e-5)
               << isa << " " << count << " rows, " << vectors << " vectors";
