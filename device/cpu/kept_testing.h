@@ -29,6 +29,7 @@ struct NodeCase {
   int64_t opset = 17;
   int inputs = 1;  // So many operands are inputs, the others constants.
   int first_input = 0;
+  std::string kernel = {};  // One of its kernels; "": any.
 };
 
 // Compares each of the node's kernels, on each number of cores up to four, with its definition.

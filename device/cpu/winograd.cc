@@ -12,6 +12,8 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+// With fewer tiles the products are bound by reading the weights.
+constexpr int64_t kTilesMin = 6;
 // With more tiles of 4x4 outputs than this they are bound by computing, of which small tiles need
 // 1.8 times as much: two cores read one number in the time of some 40 products.
 constexpr int64_t kTilesMaxOfSmall = 40;
@@ -150,7 +152,7 @@ Status CheckWinograd(const GroupContext& context, std::string_view name) {
       WinogradProblemOf(context, TileOf(kWinogradName)).tiles() > kTilesMaxOfSmall) {
     return Lacks(node, name, "so many tiles that larger ones are better");
   }
-  if (p.tiles() < kWinogradTilesMin || p.channels < kWinogradChannelsMin ||
+  if (p.tiles() < kTilesMin || p.channels < kWinogradChannelsMin ||
       p.results < kWinogradChannelsMin) {
     return Lacks(node, name, "too few tiles or channels");
   }

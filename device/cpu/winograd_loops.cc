@@ -86,14 +86,17 @@ AG_INLINE void InputOf(const WinogradImage& image, const T* from, int64_t y, int
 }
 
 template <int64_t lanes, int kRows, int kVectors>
-AG_INLINE void ProductOf(const WinogradRows& in, const float* panel, float* out, int64_t out_step) {
+AG_INLINE void ProductOf(const WinogradRows& in, const float* panel, int64_t ahead_step, float* out,
+                         int64_t out_step) {
   using V = typename Lanes<lanes>::Vector;
   using U = typename Lanes<lanes>::Loose;
   V sum[kRows][kVectors] = {};
   const V* b = reinterpret_cast<const V*>(panel);
+  const char* ahead = static_cast<const char*>(in.ahead);
   for (int64_t tap = 0; tap < in.taps; ++tap) {
     const float* const from = in.first + tap * in.tap_step;
-    for (int64_t i = 0; i < in.channels; ++i, b += kVectors) {
+    for (int64_t i = 0; i < in.channels; ++i, b += kVectors, ahead += ahead_step) {
+      __builtin_prefetch(ahead, /*rw=*/0, /*locality=*/2);
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
@@ -112,13 +115,13 @@ AG_INLINE void ProductOf(const WinogradRows& in, const float* panel, float* out,
 
 // Computes `count` rows, at most kRows together.
 template <int64_t lanes, int kRows, int kVectors>
-AG_INLINE void ProductOfRows(int64_t count, const WinogradRows& in, const float* panel, float* out,
-                             int64_t out_step) {
+AG_INLINE void ProductOfRows(int64_t count, const WinogradRows& in, const float* panel,
+                             int64_t ahead_step, float* out, int64_t out_step) {
   if constexpr (kRows > 0) {
     if (count == kRows) {
-      return ProductOf<lanes, kRows, kVectors>(in, panel, out, out_step);
+      return ProductOf<lanes, kRows, kVectors>(in, panel, ahead_step, out, out_step);
     }
-    ProductOfRows<lanes, kRows - 1, kVectors>(count, in, panel, out, out_step);
+    ProductOfRows<lanes, kRows - 1, kVectors>(count, in, panel, ahead_step, out, out_step);
   }
 }
 
@@ -126,15 +129,18 @@ template <int64_t lanes, int kRows, int kVectors>
 AG_INLINE void ProductsOf(const WinogradRows& in, const float* panel, int64_t panel_vectors,
                           float* out, int64_t out_step) {
   const int64_t steps = (in.count + kRows - 1) / kRows;
+  const int64_t reads = in.taps * in.channels;  // Of a step.
+  const int64_t ahead_step = in.ahead_bytes / (steps * reads);
   for (int64_t s = 0; s < steps; ++s) {
     const int64_t begin = in.count * s / steps, rows = in.count * (s + 1) / steps - begin;
     WinogradRows part = in;
     part.first += begin * in.step;
+    part.ahead = static_cast<const char*>(in.ahead) + s * reads * ahead_step;
     float* to = out + begin * out_step;
     if (panel_vectors == kVectors) {
-      ProductOfRows<lanes, kRows, kVectors>(rows, part, panel, to, out_step);
+      ProductOfRows<lanes, kRows, kVectors>(rows, part, panel, ahead_step, to, out_step);
     } else {
-      ProductOfRows<lanes, kRows, 1>(rows, part, panel, to, out_step);
+      ProductOfRows<lanes, kRows, 1>(rows, part, panel, ahead_step, to, out_step);
     }
   }
 }

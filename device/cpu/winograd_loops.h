@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace ag::cpu {
@@ -33,7 +34,9 @@ struct WinogradImage {
 struct WinogradTail {
   const float* bias = nullptr;     // One number for each channel in memory.
   const void* residual = nullptr;  // Lies as the output does, of its type; null: none.
-  float low = 0, high = 0;         // Bounds of the result. NaN stays NaN.
+  // Bounds of the result. NaN stays NaN.
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
 };
 
 // The left matrix of a product: `count` rows, each of `taps` pieces of `channels` numbers. Row r
@@ -42,6 +45,9 @@ struct WinogradRows {
   const float* first = nullptr;
   int64_t count = 0, step = 0;
   int64_t channels = 0, taps = 1, tap_step = 0;
+  // What is read after this product; it is fetched meanwhile.
+  const void* ahead = nullptr;
+  int64_t ahead_bytes = 0;
 };
 
 struct WinogradLoops {

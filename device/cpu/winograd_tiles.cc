@@ -167,13 +167,19 @@ void WinogradTiles::Multiply(const Area& area, int64_t count, int64_t begin, int
     const int64_t width = std::min(PanelWidth(), p_.out.channels - result);
     const float* in = area.in + point * InStep();
     float* out = area.out + point * OutStep() + result;
+    // The next panel comes from a far cache or memory.
+    const int64_t next_floats = unit + 1 < end ? PanelRows() * width : 0;
+    const int64_t all_rows = count * p_.frames_out;
+    const float* const next = panel + PanelRows() * width;
     const auto multiply = [&](int64_t from, int64_t tap, int64_t taps, int64_t to, int64_t rows) {
       loops_->products({.first = in + from * in_frame,
                         .count = rows,
                         .step = p_.in.channels,
                         .channels = p_.channels,
                         .taps = taps,
-                        .tap_step = in_frame},
+                        .tap_step = in_frame,
+                        .ahead = next + next_floats / p_.frames_out * to,
+                        .ahead_bytes = next_floats * rows / all_rows * 4},
                        panel + tap * p_.channels * width, width / loops_->lanes,
                        out + to * out_frame, p_.out.channels);
     };

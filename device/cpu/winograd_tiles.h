@@ -30,9 +30,6 @@ struct WinogradProblem {
   int64_t OutElements() const { return out.channels * out.height * out.width * frames_out; }
 };
 
-// With fewer tiles the products are bound by reading the weights.
-inline constexpr int64_t kWinogradTilesMin = 6;
-
 class WinogradTiles {
  public:
   // Whether there are loops whose vectors fit into the channels of both images.
