@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 
 #include "device/cpu/kernel.h"
 #include "graph/onnx/operators/operators.h"
@@ -134,5 +135,17 @@ struct KeptWindow {
 // empty: the attribute kernel_shape.
 StatusOr<KeptWindow> KeptWindowOf(const KeptOperator& kept, const Shape& x, const Shape& y,
                                   const Ints& kernel);
+
+// A convolution over three axes of f32 in plain layout by constants.
+struct KeptConvolutionForm {
+  Shape x, w, y;
+  int64_t groups = 1;
+  KeptWindow window;
+  Edge weights;
+  std::optional<Edge> bias;
+};
+// kUnimplemented: it is another one, or its sizes do not fit or are zero.
+StatusOr<KeptConvolutionForm> KeptConvolutionFormOf(const GroupContext& context,
+                                                    const KeptOperator& kept);
 
 }  // namespace ag::cpu

@@ -42,8 +42,6 @@ WinogradProblem WinogradProblemOf(const GroupContext& context, const WinogradTil
   p.results = y[1];
   p.pad_y = pads[0];
   p.pad_x = pads[1];
-  p.rows = (y[2] + tile.outputs - 1) / tile.outputs;
-  p.columns = (y[3] + tile.outputs - 1) / tile.outputs;
   return p;
 }
 

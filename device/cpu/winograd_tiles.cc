@@ -141,11 +141,12 @@ Status WinogradTiles::SetWeights(const GroupContext& context, Edge weights,
 }
 
 WinogradTiles::Place WinogradTiles::PlaceOf(const Chunk& chunk, int64_t tile) const {
-  const int64_t position = chunk.begin + tile % chunk.count(), of_frame = p_.rows * p_.columns;
-  return {.image = position / of_frame,
+  const int64_t position = chunk.begin + tile % chunk.count(), columns = p_.columns();
+  const int64_t in_frame = position % (p_.rows() * columns);
+  return {.image = position / (p_.rows() * columns),
           .frame = tile / chunk.count(),
-          .y = position % of_frame / p_.columns * p_.tile.outputs,
-          .x = position % p_.columns * p_.tile.outputs};
+          .y = in_frame / columns * p_.tile.outputs,
+          .x = in_frame % columns * p_.tile.outputs};
 }
 
 void WinogradTiles::TransformInputs(const std::byte* x, const Area& area, const Chunk& chunk,
@@ -153,7 +154,7 @@ void WinogradTiles::TransformInputs(const std::byte* x, const Area& area, const 
   const int64_t element = p_.is_bf16 ? 2 : 4;
   for (int64_t tile = begin; tile < end; ++tile) {
     const Place at = PlaceOf(chunk, tile);
-    const std::byte* frame = x + (at.image * p_.InElements() + at.frame * p_.in_frame) * element;
+    const std::byte* frame = x + (at.image * p_.InElements() + at.frame * p_.InFrame()) * element;
     loops_->input(p_.in, frame, at.y - p_.pad_y, at.x - p_.pad_x, area.in + tile * p_.in.channels,
                   InStep());
   }
@@ -168,29 +169,21 @@ void WinogradTiles::Multiply(const Area& area, int64_t count, int64_t begin, int
     const float* in = area.in + point * InStep();
     float* out = area.out + point * OutStep() + result;
     // The next panel comes from a far cache or memory.
-    const int64_t next_floats = unit + 1 < end ? PanelRows() * width : 0;
-    const int64_t all_rows = count * p_.frames_out;
+    const int64_t share = unit + 1 < end ? PanelRows() * width / p_.frames_out : 0;
     const float* const next = panel + PanelRows() * width;
-    const auto multiply = [&](int64_t from, int64_t tap, int64_t taps, int64_t to, int64_t rows) {
-      loops_->products({.first = in + from * in_frame,
-                        .count = rows,
+    for (int64_t to = 0; to < p_.frames_out; ++to) {
+      const int64_t tap = std::max<int64_t>(0, p_.pad_frames - to);
+      const int64_t taps = std::min(p_.taps, p_.frames_in + p_.pad_frames - to) - tap;
+      loops_->products({.first = in + (to + tap - p_.pad_frames) * in_frame,
+                        .count = count,
                         .step = p_.in.channels,
                         .channels = p_.channels,
                         .taps = taps,
                         .tap_step = in_frame,
-                        .ahead = next + next_floats / p_.frames_out * to,
-                        .ahead_bytes = next_floats * rows / all_rows * 4},
+                        .ahead = next + to * share,
+                        .ahead_bytes = share * 4},
                        panel + tap * p_.channels * width, width / loops_->lanes,
                        out + to * out_frame, p_.out.channels);
-    };
-    if (p_.taps == 1) {
-      multiply(0, 0, 1, 0, count * p_.frames_out);
-      continue;
-    }
-    for (int64_t to = 0; to < p_.frames_out; ++to) {
-      const int64_t first = std::max<int64_t>(0, p_.pad_frames - to);
-      const int64_t end = std::min(p_.taps, p_.frames_in + p_.pad_frames - to);
-      multiply(to + first - p_.pad_frames, first, end - first, to, count);
     }
   }
 }
@@ -200,7 +193,7 @@ void WinogradTiles::TransformOutputs(const Area& area, const Chunk& chunk, const
   const int64_t element = p_.is_bf16 ? 2 : 4;
   for (int64_t tile = begin; tile < end; ++tile) {
     const Place at = PlaceOf(chunk, tile);
-    const int64_t frame = (at.image * p_.OutElements() + at.frame * p_.out_frame) * element;
+    const int64_t frame = (at.image * p_.OutElements() + at.frame * p_.OutFrame()) * element;
     WinogradTail of_frame = tail;
     if (tail.residual != nullptr) {
       of_frame.residual = static_cast<const std::byte*>(tail.residual) + frame;

@@ -19,13 +19,18 @@ struct WinogradProblem {
   int64_t images = 0;
   int64_t channels = 0, results = 0;  // Without padding.
   int64_t pad_y = 0, pad_x = 0;
-  int64_t rows = 0, columns = 0;  // Of tiles in a frame.
-  // Along the axis of frames; two axes are one frame and one tap.
+  // Along the axis of frames; two axes are one frame and one tap. Every frame of the result has a
+  // tap inside.
   int64_t frames_in = 1, frames_out = 1, taps = 1, pad_frames = 0;
-  int64_t in_frame = 0, out_frame = 0;  // Elements from a frame to the next one of its image.
 
-  int64_t positions() const { return images * rows * columns; }
+  // Tiles below and beside each other in a frame.
+  int64_t rows() const { return (out.height + tile.outputs - 1) / tile.outputs; }
+  int64_t columns() const { return (out.width + tile.outputs - 1) / tile.outputs; }
+  int64_t positions() const { return images * rows() * columns(); }
   int64_t tiles() const { return positions() * frames_out; }
+  // Elements from a frame to the next one of its image.
+  int64_t InFrame() const { return in.height * in.width * in.block; }
+  int64_t OutFrame() const { return out.height * out.width * out.block; }
   int64_t InElements() const { return in.channels * in.height * in.width * frames_in; }
   int64_t OutElements() const { return out.channels * out.height * out.width * frames_out; }
 };
