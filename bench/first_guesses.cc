@@ -1,11 +1,12 @@
 // How far a session that measures nothing is from a tuned one, and where its guesses are wrong.
-//   build/first_guesses [--groups] [--seconds S] [--kernel NAME]... MODEL...
+//   build/first_guesses [--groups] [--seconds S] [--streams N] [--kernel NAME]... MODEL...
 //                                                             (MODEL: of the zoo, or a file)
 // A line for each model: medians of three plans run in turn (by the bare roofline, as a session
 // guesses, tuned), the ratios of the first two to the third with their middle half, the seconds of
 // tuning; then by how much the groups of a pattern differ. --groups: every group that was measured
-// on the way, each kernel's time alone. --kernel: the guessed plan with this
-// kernel wherever a group has it, in turn with the others.
+// on the way, each kernel's time alone. --streams: the guesses on one and on so many streams, in
+// turn with the others, and first the simulated end of the second over that of the first. --kernel:
+// the guessed plan with this kernel wherever a group has it, in turn with the others.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -89,6 +90,7 @@ GroupMeasurer Printing(Device& device) {
 struct Options {
   bool groups = false;
   double seconds = 6;
+  int streams = 0;
   std::vector<std::string> kernels;
 };
 
@@ -107,6 +109,7 @@ class Comparison {
     const Nanos begin = RealClock().Now();
     AG_TRY(Add("tuned", Tune()));
     const Nanos took = RealClock().Now() - begin;
+    if (options_.streams > 0) AG_TRY(AddStreams());
     for (const std::string& kernel : options_.kernels) {
       AG_TRY(Add(kernel, WithEverywhere(all_[kGuessed].plan, kernel)));
     }
@@ -136,6 +139,21 @@ class Comparison {
       if (names.ok() && std::ranges::count(*names, kernel) > 0) group.kernel = kernel;
     }
     return plan;
+  }
+
+  Status AddStreams() {
+    RooflineTimes times(device_.spec());
+    std::vector<double> ends_ns;
+    for (const int streams : {1, options_.streams}) {
+      AG_LET(TimedPlan made, MakeTimedPlan({subject_.graph, device_.spec(), Policy(),
+                                            GroupingOptions{.mixed_layouts = true}, streams},
+                                           times));
+      ends_ns.push_back(made.makespan_ns);
+      AG_TRY(Add(fmt::format("on {}", streams), std::move(made.plan)));
+    }
+    std::printf("  simulated on %d streams over one: %.3f\n", options_.streams,
+                ends_ns[1] / ends_ns[0]);
+    return OkStatus();
   }
 
   StatusOr<Plan> Tune() {
@@ -224,6 +242,8 @@ Status Run(int argc, char** argv) {
       options.groups = true;
     } else if (word == "--seconds" && i + 1 < argc) {
       options.seconds = std::atof(argv[++i]);
+    } else if (word == "--streams" && i + 1 < argc) {
+      options.streams = std::atoi(argv[++i]);
     } else if (word == "--kernel" && i + 1 < argc) {
       options.kernels.emplace_back(argv[++i]);
     } else {
