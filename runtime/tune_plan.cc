@@ -327,7 +327,7 @@ StatusOr<Plan> GuessedPlan(const Graph& graph, const DeviceSpec& spec,
                            const TuningOptions& options) {
   const Policy policy;
   GroupingOptions grouping = GroupingOf(options, options.layout);
-  grouping.mixed_layouts = options.grouped;
+  grouping.mixed_layouts = options.grouped;  // What is not grouped is a baseline, in one layout.
   PlanRequest request{graph, spec, policy, grouping, options.streams};
   request.streams_min = options.streams;
   if (options.streams == 0) {

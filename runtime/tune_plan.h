@@ -40,9 +40,8 @@ struct TuningOptions {
 // measures on the host meanwhile (MeasureAlone).
 StatusOr<Plan> TunePlan(const Graph& graph, Device& device, const TuningOptions& options);
 
-// Returns the plan of a session that measures nothing (GuessPlan, plan/schedule/planner.h), without
-// an environment; `instances` and what follows it in the options do not count, but `layout` does.
-// kUnimplemented: as TunePlan.
+// Returns the plan of a session that measures nothing (GuessPlan, plan/schedule/planner.h), of the
+// whole batch, without an environment. kUnimplemented: as TunePlan.
 StatusOr<Plan> GuessedPlan(const Graph& graph, const DeviceSpec& spec,
                            const TuningOptions& options = {});
 
