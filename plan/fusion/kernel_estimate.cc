@@ -23,6 +23,12 @@ bool TakesWinograd(const Graph& graph, const Node& conv) {
          w[0] >= kWinogradChannelsMin && w[1] >= kWinogradChannelsMin;
 }
 
+bool IsPointwise(const Graph& graph, const Node& conv) {
+  const Shape& w = graph.type(conv.inputs[1]).shape;
+  return w.size() == 4 && w[2] == 1 && w[3] == 1 && conv.Int("group") == 1 &&
+         AllAre(conv.IntList("pads"), 0);
+}
+
 bool Takes(const KernelFamily& family, const KernelTask& task) {
   if (family.pattern != task.pattern) return false;
   const auto& layouts = family.layouts;
@@ -39,6 +45,8 @@ bool Takes(const KernelFamily& family, const KernelTask& task) {
       return is_conv && !IsDepthwise(task.graph, *node);
     case KernelForm::kDepthwise:
       return is_conv && IsDepthwise(task.graph, *node);
+    case KernelForm::kPointwise:
+      return is_conv && is_constant && IsPointwise(task.graph, *node);
     case KernelForm::kWinograd2:
     case KernelForm::kWinograd4:
       return is_conv && is_constant && TakesWinograd(task.graph, *node);
@@ -94,7 +102,7 @@ std::optional<double> EstimateKernelNs(const KernelTask& task, const KernelFamil
   double far_bytes = task.far_bytes;
   if (far_bytes > 0) {
     if (tile > 0) far_bytes *= Points(tile) / kTaps;
-    seconds += far_bytes / task.memory_bytes_per_second;
+    seconds += far_bytes / (family.far_share * task.memory_bytes_per_second);
   }
   const double near_bytes = std::max(work.bytes - far_bytes, 0.0);
   return family.fixed_ns +

@@ -33,9 +33,9 @@ void SetFarBytes(double constant_bytes, double memory_bytes_per_second, const De
                  KernelTask* task);
 
 // Returns nanoseconds: fixed_ns, the operations at the family's share of the peak, the bytes at its
-// share of the bandwidth, and those from memory at the rate of memory. Winograd's families multiply
-// less, read larger weights, and write and read what they transform. Nothing: the family does not
-// take the group.
+// share of the bandwidth, and those from memory at its share of the rate of memory. Winograd's
+// families multiply less, read larger weights, and write and read what they transform. Nothing: the
+// family does not take the group.
 std::optional<double> EstimateKernelNs(const KernelTask& task, const KernelFamily& family);
 
 // Returns the least of EstimateKernelNs; nothing: no family takes the group.

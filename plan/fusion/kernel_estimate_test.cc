@@ -72,7 +72,30 @@ TEST(EstimateKernelNs, LargeConstantsComeFromMemory) {
   const double all_near = 512 + (512 + 384) / 2.0;
   EXPECT_NEAR(EstimateNs(product, cached), all_near, 1e-6);
   EXPECT_NEAR(EstimateNs(product, cached + "far_weights_bytes 513\n"), all_near, 1e-6);
-  EXPECT_NEAR(EstimateNs(product, cached + "far_weights_bytes 512\n"), 512 + 512 + 384 / 2.0, 1e-6);
+  const std::string from_memory = "far_weights_bytes 512\n";
+  EXPECT_NEAR(EstimateNs(product, cached + from_memory), 512 + 512 + 384 / 2.0, 1e-6);
+  // Fetched ahead.
+  const std::string ahead = cached.substr(0, cached.size() - 1) + " far 4\n";
+  EXPECT_NEAR(EstimateNs(product, ahead + from_memory), 512 + 512 / 4.0 + 384 / 2.0, 1e-6);
+}
+
+TEST(EstimateKernelNs, PointwiseHasOneTapAndNoPadding) {
+  const std::string kernels = "kernel a = conv full fixed_ns 1e6\nkernel b = conv pointwise\n";
+  const auto estimate = [&](int64_t taps, int64_t pad, int64_t group) {
+    return EstimateNs(
+        ProblemOfText(
+            "conv",
+            fmt::format("input x f32[1,8,6,6]\noutput y = conv(x, const f32[8,{0},{1},{1}] "
+                        "seed 1, const f32[8] seed 2) strides=[2,2] pads=[{2},{2},{2},{2}] "
+                        "dilations=[1,1] group={3}",
+                        8 / group, taps, pad, group),
+            Layout::kChannelsLast),
+        kernels);
+  };
+  EXPECT_LT(estimate(1, 0, 1), 1e6);
+  EXPECT_GT(estimate(1, 1, 1), 1e6);
+  EXPECT_GT(estimate(3, 0, 1), 1e6);
+  EXPECT_GT(estimate(1, 0, 2), 1e6);
 }
 
 TEST(EstimateKernelNs, DepthwiseAndLayoutsAreOfTheirOwn) {

@@ -8,11 +8,10 @@
 namespace ag {
 namespace {
 
-constexpr std::pair<std::string_view, KernelForm> kForms[] = {{"full", KernelForm::kFull},
-                                                              {"depthwise", KernelForm::kDepthwise},
-                                                              {"winograd2", KernelForm::kWinograd2},
-                                                              {"winograd4", KernelForm::kWinograd4},
-                                                              {"product", KernelForm::kProduct}};
+constexpr std::pair<std::string_view, KernelForm> kForms[] = {
+    {"full", KernelForm::kFull},           {"depthwise", KernelForm::kDepthwise},
+    {"pointwise", KernelForm::kPointwise}, {"winograd2", KernelForm::kWinograd2},
+    {"winograd4", KernelForm::kWinograd4}, {"product", KernelForm::kProduct}};
 
 struct RateWord {
   std::string_view name;
@@ -21,6 +20,7 @@ struct RateWord {
 };
 constexpr RateWord kRates[] = {{"share", &KernelFamily::share, 1},
                                {"bytes", &KernelFamily::bytes_share, 1},
+                               {"far", &KernelFamily::far_share, 1},
                                {"fixed_ns", &KernelFamily::fixed_ns, 0}};
 
 Status SetRate(const RateWord& rate, std::string_view word, KernelFamily* family) {
@@ -56,7 +56,8 @@ StatusOr<KernelFamily> ParseKernelFamily(std::string_view text) {
     if (!Trim(word).empty()) words.push_back(Trim(word));
   }
   if (words.size() < 3 || words[1] != "=") {
-    return Invalid("kernel: expected 'name = pattern [form] [share S] [bytes B] [fixed_ns N]'");
+    return Invalid(
+        "kernel: expected 'name = pattern [form] [share S] [bytes B] [far F] [fixed_ns N]'");
   }
   KernelFamily family{.name = std::string(words[0]), .pattern = std::string(words[2])};
   size_t i = 3;

@@ -16,6 +16,7 @@ enum class KernelForm : uint8_t {
   kAny,
   kFull,       // A convolution that is not depthwise.
   kDepthwise,  // One filter a channel.
+  kPointwise,  // A convolution of one tap a channel, one group, no padding, constant weights.
   // Winograd's minimal filtering F(2x2, 3x3) and F(4x4, 3x3) (Lavin and Gray 2016, "Fast algorithms
   // for convolutional neural networks", section 4): 3x3 taps, stride and dilation 1, one group, at
   // least kWinogradChannelsMin channels on both sides.
@@ -31,6 +32,7 @@ struct KernelFamily {
   KernelForm form = KernelForm::kAny;
   double share = 1;             // Of flops_per_second that it reaches.
   double bytes_share = 1;       // Of the bandwidth of memory or cache that it reaches.
+  double far_share = 1;         // Likewise, for constants from memory; above 1: fetched ahead.
   double fixed_ns = 0;          // Besides both.
   std::vector<Layout> layouts;  // Of the result; empty: any.
   bool operator==(const KernelFamily&) const = default;

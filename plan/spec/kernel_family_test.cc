@@ -10,7 +10,8 @@ namespace {
 TEST(KernelFamily, ReadsWhatItWrites) {
   const std::string_view texts[] = {
       "winograd_tiles = conv winograd4 share 1.3 bytes 0.7 fixed_ns 15000 layouts blocked16,plain",
-      "copy = reorder bytes 0.5", "direct = conv depthwise"};
+      "copy = reorder bytes 0.5", "direct = conv depthwise",
+      "panels = conv pointwise bytes 0.5 far 4 fixed_ns 900"};
   for (const std::string_view text : texts) {
     const StatusOr<KernelFamily> family = ParseKernelFamily(text);
     ASSERT_EQ(ToString(family.status()), "OK");
@@ -30,7 +31,7 @@ TEST(KernelFamily, RefusesWhatItDoesNotKnow) {
     return Message(ParseKernelFamily(text).status());
   };
   EXPECT_EQ(message("direct conv"),
-            "kernel: expected 'name = pattern [form] [share S] [bytes B] [fixed_ns N]'");
+            "kernel: expected 'name = pattern [form] [share S] [bytes B] [far F] [fixed_ns N]'");
   EXPECT_EQ(message("a = conv share 0"),
             "kernel: share: expected a number from 0.001 to 1e9, got '0'");
   EXPECT_EQ(message("a = conv speed 2"), "kernel: unexpected 'speed'");
