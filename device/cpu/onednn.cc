@@ -157,19 +157,8 @@ StatusOr<AlignedBuffer> Pack(const void* values, const Desc& wanted, const Desc&
 
 Status Call::Constant(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
                       const Desc& given) {
-  const auto pack = [&]() -> StatusOr<AlignedBuffer> {
-    AG_LET(const Tensor value, context.FloatConstants()->Get(edge));
-    return Pack(value.bytes().data(), wanted, given);
-  };
-  const std::optional<Digest> name =
-      context.packed == nullptr ? std::nullopt : context.FloatConstants()->Name(edge);
-  std::shared_ptr<const AlignedBuffer> packed;
-  if (name.has_value()) {
-    AG_LET(packed, context.packed->Get(*name, wanted, given, pack));
-  } else {
-    AG_LET(AlignedBuffer own, pack());
-    packed = std::make_shared<const AlignedBuffer>(std::move(own));
-  }
+  const auto pack = [&](const Tensor& value) { return Pack(value.bytes().data(), wanted, given); };
+  AG_LET(auto packed, PackedConstant(context, edge, wanted, given, pack));
   const dnnl::memory to(wanted, Engine(), packed->data());
   args_.push_back({arg, to.get()});
   held_.push_back(to);

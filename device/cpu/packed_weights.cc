@@ -76,4 +76,20 @@ std::vector<Desc> PackedWeights::FormsOf(const Digest& name, const Desc& given) 
 
 size_t PackedWeights::bytes() const { return own_.bytes(); }
 
+StatusOr<std::shared_ptr<const AlignedBuffer>> PackedConstant(const GroupContext& context,
+                                                              Edge edge, const Desc& wanted,
+                                                              const Desc& given,
+                                                              const PackTensor& pack) {
+  const auto make = [&]() -> StatusOr<AlignedBuffer> {
+    AG_LET(const Tensor values, context.FloatConstants()->Get(edge));
+    return pack(values);
+  };
+  if (context.packed != nullptr) {
+    const std::optional<Digest> name = context.FloatConstants()->Name(edge);
+    if (name.has_value()) return context.packed->Get(*name, wanted, given, make);
+  }
+  AG_LET(AlignedBuffer own, make());
+  return std::make_shared<const AlignedBuffer>(std::move(own));
+}
+
 }  // namespace ag::cpu

@@ -54,4 +54,13 @@ class PackedWeights {
   Held own_;
 };
 
+// Returns the group's constant `edge` in the form `wanted`, which `pack` makes of its values
+// (GroupContext::FloatConstants) in the form `given`. Shared by GroupContext::packed, where there
+// is one.
+using PackTensor = std::function<StatusOr<AlignedBuffer>(const Tensor& values)>;
+StatusOr<std::shared_ptr<const AlignedBuffer>> PackedConstant(const GroupContext& context,
+                                                              Edge edge, const Desc& wanted,
+                                                              const Desc& given,
+                                                              const PackTensor& pack);
+
 }  // namespace ag::cpu

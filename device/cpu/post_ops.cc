@@ -82,6 +82,16 @@ int OtherOperand(const GroupContext& context, size_t i) {
   return node.inputs[0].node == context.group.nodes[i - 1] ? 1 : 0;
 }
 
+int ResidualPort(const GroupContext& context, size_t i) {
+  const int other = OtherOperand(context, i);
+  if (other < 0) return -1;
+  const Edge edge = context.node(i).inputs[other];
+  const int port = context.InputOf(edge);
+  const bool same = port >= 0 && context.graph.type(edge) == context.node(0).outputs[0] &&
+                    context.group.inputs[port].layout == context.group.outputs[0].layout;
+  return same ? port : -1;
+}
+
 Tail MakeTail(const GroupContext& context, size_t first, size_t count_max,
               const OperandDesc& desc) {
   Tail tail;

@@ -40,6 +40,9 @@ Status BindTail(const GroupContext& context, const Tail& tail, Call* call);
 // -1 otherwise.
 int OtherOperand(const GroupContext& context, size_t i);
 
+// Returns the port of OtherOperand when that lies as the group's output does; -1: it does not.
+int ResidualPort(const GroupContext& context, size_t i);
+
 // Returns true when node i reads node i-1's only output exactly once and no port outside reads it.
 bool Follows(const GroupContext& context, size_t i);
 

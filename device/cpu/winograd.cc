@@ -52,17 +52,6 @@ struct Fused {
   size_t done = 1;
 };
 
-// Returns the port of node i's other operand when that lies as the output does; -1: it does not.
-int ResidualPort(const GroupContext& context, size_t i) {
-  const int other = OtherOperand(context, i);
-  if (other < 0) return -1;
-  const Edge edge = context.node(i).inputs[other];
-  const int port = context.InputOf(edge);
-  const bool same = port >= 0 && context.graph.type(edge) == context.node(0).outputs[0] &&
-                    context.group.inputs[port].layout == context.group.outputs[0].layout;
-  return same ? port : -1;
-}
-
 // Bounds that leave zeros as they are, since the padding of blocked channels must stay zero.
 bool SetBounds(const Node& node, Fused* fused) {
   if (node.op == OpKind::kRelu) {

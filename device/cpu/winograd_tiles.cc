@@ -121,18 +121,8 @@ StatusOr<AlignedBuffer> WinogradTiles::PackWeights(const Tensor& weights) const 
 
 Status WinogradTiles::SetWeights(const GroupContext& context, Edge weights,
                                  std::optional<Edge> bias) {
-  const auto pack = [&]() -> StatusOr<AlignedBuffer> {
-    AG_LET(const Tensor values, context.FloatConstants()->Get(weights));
-    return PackWeights(values);
-  };
-  const std::optional<Digest> name =
-      context.packed == nullptr ? std::nullopt : context.FloatConstants()->Name(weights);
-  if (name.has_value()) {
-    AG_LET(weights_, context.packed->Get(*name, PackedForm(p_), GivenForm(p_), pack));
-  } else {
-    AG_LET(AlignedBuffer own, pack());
-    weights_ = std::make_shared<const AlignedBuffer>(std::move(own));
-  }
+  const auto pack = [&](const Tensor& values) { return PackWeights(values); };
+  AG_LET(weights_, PackedConstant(context, weights, PackedForm(p_), GivenForm(p_), pack));
   AG_LET(bias_, AlignedBuffer::Make(static_cast<size_t>(p_.out.channels) * sizeof(float)));
   if (!bias) return OkStatus();
   AG_LET(const Tensor values, context.FloatConstants()->Get(*bias));
