@@ -16,8 +16,6 @@
 
 namespace ag::cpu {
 
-#define AG_INLINE_LAMBDA __attribute__((always_inline))
-
 // The vectors of one instruction set. A tile holds its matrices transposed: row r has the values of
 // all queries of the tile side by side.
 template <int64_t lanes>

@@ -1,12 +1,14 @@
 // Convolutions. Kernels on oneDNN: "direct" works in the given layouts, "repacked" reorders to the
 // layouts that oneDNN prefers and back, "winograd" is F(4x4, 3x3) where the machine has it,
-// "pieces" computes a function behind the convolution by a loop of ours. Of our own: winograd.h.
+// "pieces" computes a function behind the convolution by a loop of ours. Of our own: winograd.h
+// and, with one tap, panels.h.
 #include <algorithm>
 #include <optional>
 
 #include "device/cpu/block_ops.h"
 #include "device/cpu/first_guess.h"
 #include "device/cpu/host.h"
+#include "device/cpu/panels.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/post_ops.h"
 #include "device/cpu/winograd.h"
@@ -256,6 +258,9 @@ StatusOr<std::vector<std::string>> ConvolutionNames(const GroupContext& context)
     const bool is_last = PacksHeldWeights(context, name) || context.stores_bf16;
     (is_last ? others : guesses).emplace_back(name);
   }
+  if (CheckPanels(context).ok()) {
+    (PanelsPackHeldWeights(context) ? others : guesses).emplace_back(kPanelsName);
+  }
   SortByEstimate(context, "conv", &guesses);
   names = std::move(guesses);
   std::ranges::move(others, std::back_inserter(names));
@@ -418,6 +423,7 @@ StatusOr<std::unique_ptr<Kernel>> MakeConvolution(const GroupContext& context,
                                                   const std::string& name, size_t* done) {
   AG_TRY(CheckConvolution(context));
   if (name == kWinogradName || name == kSmallWinogradName) return MakeWinograd(context, name, done);
+  if (name == kPanelsName) return MakePanels(context, done);
   if (name == kPiecesName) return Prepared<PiecedConvolution>("conv", context, done);
   return Prepared<Convolution>("conv", context, name, done);
 }

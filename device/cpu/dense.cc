@@ -1,10 +1,12 @@
-// Matrix products on oneDNN. With constant two-dimensional weights three kernels compete:
-// "inner_product", "matmul" and "convolution" (1x1, channels last), all with packed weights.
-// Everything else is "batched": a matmul over broadcast batch dimensions.
+// Matrix products. With constant two-dimensional weights four kernels compete, all with packed
+// weights: "inner_product", "matmul" and "convolution" (1x1, channels last) on oneDNN, and one of
+// our own (panels.h). Everything else is "batched": oneDNN's matmul over broadcast batch
+// dimensions.
 #include <algorithm>
 #include <functional>
 
 #include "device/cpu/first_guess.h"
+#include "device/cpu/panels.h"
 #include "device/cpu/post_ops.h"
 
 namespace ag::cpu {
@@ -148,8 +150,10 @@ StatusOr<std::vector<std::string>> DenseNames(const GroupContext& context) {
       if (name == "convolution" && !MayConvolve(p.dtype, p.columns)) continue;
       if (!IsSlow(Described(DenseFormOf(p, name), name, false, {}).impl)) names.push_back(name);
     }
+    if (CheckPanels(context).ok()) names.emplace_back(kPanelsName);
     SortByEstimate(context, "dense", &names);
     std::stable_partition(names.begin(), names.end(), [&](const std::string& name) {
+      if (name == kPanelsName) return !PanelsPackHeldWeights(context);
       const Desc given = DenseFormOf(p, name).weights_given;
       return !HeldForms(context, context.node(0).inputs[1], given).empty();
     });
@@ -245,6 +249,7 @@ class Dense : public CallKernel {
 StatusOr<std::unique_ptr<Kernel>> MakeDense(const GroupContext& context, const std::string& name,
                                             size_t* done) {
   AG_TRY(CheckDense(context));
+  if (name == kPanelsName) return MakePanels(context, done);
   return Prepared<Dense>("matmul", context, name, done);
 }
 

@@ -11,6 +11,7 @@
 namespace ag::cpu {
 
 #define AG_INLINE inline __attribute__((always_inline))
+#define AG_INLINE_LAMBDA __attribute__((always_inline))  // Behind a lambda's parameters.
 
 // Returns exp(x) as 2^n * e^r with |r| <= ln(2)/2 and Cephes' polynomial of degree 7. Below -87.3
 // it is 0, without denormals; above 88.72 infinity; NaN stays NaN.

@@ -1,0 +1,642 @@
+#include "device/cpu/panels.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "device/cpu/block_ops.h"
+#include "device/cpu/host.h"
+#include "device/cpu/packed_weights.h"
+#include "device/cpu/parallel.h"
+#include "device/cpu/post_ops.h"
+#include "device/cpu/product_loops.h"
+
+namespace ag::cpu {
+namespace {
+
+// Numbers of a row that are multiplied before the next tile: with them a panel of weights stays in
+// the first cache while all rows pass.
+constexpr int64_t kInnerBlock = 192;
+// Bytes of rows, with their results, that pass all weights of a part before the next rows; they
+// stay in the second cache. Where weights come from memory, bytes of rows alone, and more of them,
+// since each such chunk of rows reads all weights.
+constexpr int64_t kChunkBytes = int64_t{1} << 18, kLongChunkBytes = int64_t{3} << 20;
+constexpr int64_t kNearWeightsBytes = int64_t{1} << 20;
+// With fewer tiles the processor fetches the weights by itself as fast as memory gives them.
+constexpr int64_t kTilesMinToFetch = 3;
+// With more numbers in a row that lies in one piece, or in blocks, copying the rows of a tile side
+// by side saves more than it takes.
+constexpr int64_t kInPlaceMax = 1024, kInPlaceMaxOfBlocks = 128;
+// With more pixels and several taps packing the rows takes longer than oneDNN's kernels lose.
+constexpr int64_t kRowsMaxOfTaps = 128;
+
+struct Range {
+  int64_t begin = 0, end = 0;
+  int64_t count() const { return end - begin; }
+  // Part i of n.
+  Range Part(int64_t i, int64_t n) const {
+    return {begin + count() * i / n, begin + count() * (i + 1) / n};
+  }
+};
+
+int64_t PartsOfAtMost(int64_t n, int64_t most) { return (n + most - 1) / most; }
+
+// Where one side's pixels lie: channel c of pixel (y, x) of an image at
+// y * line + x * pixel + c / block * plane + c % block.
+struct Side {
+  int64_t height = 1, width = 1;
+  int64_t image = 0, line = 0, pixel = 0;
+  int64_t block = 1, plane = 0;
+  int64_t channels = 0;  // In memory, with padding.
+};
+
+// One axis of a convolution's window.
+struct Axis {
+  int64_t taps = 1, stride = 1, dilation = 1, pad = 0;
+};
+
+// rows[pixels, inner] times weights[inner, columns]. A row has the channels of each tap around the
+// pixel; a matrix is an image of one line whose window has one tap.
+struct Problem {
+  int64_t images = 1;
+  int64_t channels = 0, columns = 0;
+  Axis y, x;
+  Side in, out;
+  bool is_convolution = false;  // The weights are given as [columns, channels, taps].
+
+  int64_t taps() const { return y.taps * x.taps; }
+  int64_t inner() const { return taps() * channels; }
+  int64_t rows() const { return images * out.height * out.width; }
+  int64_t Vectors(int64_t lanes) const { return PartsOfAtMost(columns, lanes); }
+  int64_t Blocks() const { return PartsOfAtMost(inner(), kInnerBlock); }
+  // Begins at a multiple of 16, where blocks of channels do.
+  Range Block(int64_t i) const {
+    const Range part = Range{0, PartsOfAtMost(inner(), 16)}.Part(i, Blocks());
+    return {part.begin * 16, std::min(part.end * 16, inner())};
+  }
+  // Whether rows lie at equal distances.
+  bool IsEven() const {
+    const bool is_one_tap =
+        taps() == 1 && y.stride == 1 && x.stride == 1 && y.pad == 0 && x.pad == 0;
+    const bool is_same = in.height == out.height && in.width == out.width;
+    return is_one_tap && is_same && (images == 1 || in.image == in.height * in.line);
+  }
+};
+
+Side PlainSide(int64_t rows, int64_t channels) {
+  return {.width = rows, .pixel = channels, .block = channels, .channels = channels};
+}
+
+Side ImageSide(const Shape& shape, Layout layout) {
+  Side side{.height = shape[2], .width = shape[3], .channels = ChannelsInMemory(shape, layout)};
+  side.block = layout == Layout::kChannelsLast ? side.channels : BlockOf(layout);
+  side.image = side.channels * shape[2] * shape[3];
+  side.pixel = side.block;
+  side.line = side.block * shape[3];
+  side.plane = side.block * shape[2] * shape[3];
+  return side;
+}
+
+Problem ProblemOf(const GroupContext& context) {
+  const Node& node = context.node(0);
+  const Edge x = node.inputs[0];
+  const Shape& in = context.graph.type(x).shape;
+  const Shape& out = node.outputs[0].shape;
+  Problem p;
+  if (node.op == OpKind::kMatMul) {
+    p.channels = in.back();
+    p.columns = out.back();
+    const int64_t rows = NumElements(in) / std::max<int64_t>(p.channels, 1);
+    p.in = PlainSide(rows, p.channels);
+    p.out = PlainSide(rows, p.columns);
+    return p;
+  }
+  const Shape& w = context.graph.type(node.inputs[1]).shape;
+  const auto axis = [&](size_t i) {
+    return Axis{.taps = w[2 + i],
+                .stride = node.IntList("strides")[i],
+                .dilation = node.IntList("dilations")[i],
+                .pad = node.IntList("pads")[i]};
+  };
+  p.images = out[0];
+  p.channels = in[1];
+  p.columns = out[1];
+  p.y = axis(0);
+  p.x = axis(1);
+  p.in = ImageSide(in, context.group.inputs[context.InputOf(x)].layout);
+  p.out = ImageSide(out, context.group.outputs[0].layout);
+  p.is_convolution = true;
+  return p;
+}
+
+// Whether rows are multiplied as they lie, without a packed copy.
+bool IsReadInPlace(const Problem& p) {
+  const bool is_one_piece = p.in.block >= p.channels;
+  return p.IsEven() && p.inner() <= (is_one_piece ? kInPlaceMax : kInPlaceMaxOfBlocks);
+}
+
+const ProductLoops& Loops() { return ProductLoopsFor(InstructionSet()); }
+
+Desc GivenForm(const Problem& p) {
+  return p.is_convolution ? PlainDesc({p.columns, p.channels, p.y.taps, p.x.taps})
+                          : PlainDesc({p.channels, p.columns});
+}
+
+// The numbers of a row that are multiplied together are one block; the weights lie by block, vector
+// of columns, number, column. No primitive of oneDNN has this form.
+Desc PackedForm(const Problem& p) {
+  return PlainDesc({p.Blocks(), p.Vectors(Loops().lanes), p.inner(), Loops().lanes});
+}
+
+// One node behind the product, which neither bias, residual nor bounds take.
+struct Step {
+  BlockOp<float> op;
+  int port = -1;  // Of the other operand, which lies as the result does; -1: none.
+};
+
+// What follows the product and is computed with it.
+struct Fused {
+  std::optional<Edge> bias;
+  int residual = -1;  // Input port.
+  bool is_bounded = false;
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+  std::vector<Step> steps;  // In this order behind the bounds.
+  size_t done = 1;
+};
+
+// Returns the other operand of an add when it is a constant vector over columns.
+std::optional<Edge> BiasOf(const GroupContext& context, size_t i, const Problem& p) {
+  const int other = OtherOperand(context, i);
+  if (context.node(i).op != OpKind::kAdd || other < 0 || p.is_convolution) return std::nullopt;
+  const Edge edge = context.node(i).inputs[other];
+  const TensorType& type = context.graph.type(edge);
+  const bool is_vector = context.InputOf(edge) < 0 && !type.shape.empty() &&
+                         type.shape.back() == p.columns && type.NumElements() == p.columns;
+  return is_vector ? std::optional(edge) : std::nullopt;
+}
+
+bool SetBounds(const Node& node, Fused* fused) {
+  if (node.op == OpKind::kRelu) {
+    fused->low = 0;
+  } else if (node.op == OpKind::kClip) {
+    fused->low = static_cast<float>(node.Float("min"));
+    fused->high = static_cast<float>(node.Float("max"));
+  } else {
+    return false;
+  }
+  fused->is_bounded = true;
+  return true;
+}
+
+bool AppendStep(const GroupContext& context, size_t i, std::vector<Step>* steps) {
+  const Node& node = context.node(i);
+  if (!Has(node.op, kElementwise) || node.op == OpKind::kCast) return false;
+  const bool is_unary = node.inputs.size() == 1;
+  const int port = is_unary ? -1 : ResidualPort(context, i);
+  const bool is_symmetric = node.op == OpKind::kAdd || node.op == OpKind::kMul;
+  if (!is_unary && (!is_symmetric || port < 0)) return false;
+  steps->push_back({BlockOpOf<float>(node), port});
+  return true;
+}
+
+// Takes one node into `fused`; returns false where it does not fit behind what is there.
+bool Append(const GroupContext& context, size_t i, const Problem& p, Fused* fused) {
+  const bool is_last = fused->is_bounded || !fused->steps.empty();
+  if (!is_last && fused->residual < 0) {
+    if (!fused->bias) {
+      fused->bias = BiasOf(context, i, p);
+      if (fused->bias) return true;
+    }
+    if (context.node(i).op == OpKind::kAdd) fused->residual = ResidualPort(context, i);
+    if (fused->residual >= 0) return true;
+  }
+  // The padding of blocked channels must stay zero.
+  const bool is_padded = p.out.channels != p.columns;
+  if (!is_last) {
+    Fused bounded = *fused;
+    if (SetBounds(context.node(i), &bounded)) {
+      if (is_padded && (bounded.low > 0 || bounded.high < 0)) return false;
+      *fused = std::move(bounded);
+      return true;
+    }
+  }
+  return !is_padded && AppendStep(context, i, &fused->steps);
+}
+
+Fused FusedOf(const GroupContext& context, const Problem& p) {
+  Fused fused;
+  for (size_t i = 1; i < context.group.nodes.size(); ++i) {
+    if (!Follows(context, i) || context.node(i).outputs[0] != context.node(0).outputs[0]) break;
+    if (!Append(context, i, p, &fused)) break;
+    fused.done = i + 1;
+  }
+  return fused;
+}
+
+// How cores share the product: each of rows * columns parts has a range of rows and one of vectors.
+struct Parts {
+  int64_t rows = 1, columns = 1;
+};
+
+// Returns the parts whose largest one has the least to do: products, rows that every part packs,
+// weights that every part reads from a far cache. In cycles / 16 for each number of a row, on a
+// core that multiplies two vectors a cycle.
+Parts PartsOf(const Problem& p, const ProductLoops& loops, int cores) {
+  const auto cost = [&](const Parts& parts) {
+    const int64_t rows = (p.rows() + parts.rows - 1) / parts.rows;
+    const int64_t vectors = (p.Vectors(loops.lanes) + parts.columns - 1) / parts.columns;
+    const int64_t padded = RoundUp(rows, std::min(loops.rows, int64_t{4}));
+    return padded * vectors * 8 + rows * 32 + vectors * 48;
+  };
+  Parts best{.rows = cores};
+  for (int64_t columns = 2; columns <= cores; ++columns) {
+    const Parts parts{.rows = cores / columns, .columns = columns};
+    if (cores % columns == 0 && cost(parts) <= cost(best)) best = parts;
+  }
+  return best;
+}
+
+class Panels : public Kernel {
+ public:
+  Status Prepare(const GroupContext& context, size_t* done) {
+    p_ = ProblemOf(context);
+    fused_ = FusedOf(context, p_);
+    *done = fused_.done;
+    const Node& node = context.node(0);
+    x_ = context.InputOf(node.inputs[0]);
+    cores_ = context.cores;
+    parts_ = PartsOf(p_, loops_, cores_);
+    is_in_place_ = IsReadInPlace(p_);
+    SetSizes();
+    if (p_.is_convolution) fused_.bias = node.inputs[2];
+    if (context.constants == nullptr) return OkStatus();
+    AG_TRY(SetWeights(context, node.inputs[1]));
+    return SetBias(context);
+  }
+
+  Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
+    const auto* x = static_cast<const float*>(inputs[x_]);
+    auto* y = static_cast<float*>(outputs[0]);
+    ParallelFor(cores_, parts_.rows * parts_.columns, 1,
+                [&](int64_t begin, int64_t end, int worker) {
+                  const Area area = AreaAt(context.scratch, worker);
+                  for (int64_t i = begin; i < end; ++i) RunPart(i, x, y, inputs, area);
+                });
+    return OkStatus();
+  }
+
+  size_t scratch_bytes() const override {
+    return static_cast<size_t>(cores_ * AreaFloats()) * sizeof(float);
+  }
+
+ private:
+  // The memory of one worker.
+  struct Area {
+    float* left = nullptr;     // The rows of a chunk, by tile: [inner][rows].
+    float* sums = nullptr;     // Of a panel, by tile: [rows][vectors * lanes].
+    float* tile = nullptr;     // Results of one tile on which steps work.
+    float* operand = nullptr;  // A step's operand of one tile.
+  };
+  void SetSizes() {
+    const int64_t rows = PartsOfAtMost(p_.rows(), parts_.rows);
+    const int64_t vectors = PartsOfAtMost(p_.Vectors(loops_.lanes), parts_.columns);
+    const int64_t columns = vectors * loops_.lanes, size = sizeof(float);
+    const bool is_near = columns * p_.inner() * size <= kNearWeightsBytes;
+    const int64_t most = is_near ? kChunkBytes / ((p_.inner() + columns) * size)
+                                 : kLongChunkBytes / (p_.inner() * size);
+    chunk_rows_ = std::min(rows, RoundUp(std::max<int64_t>(most, 1), loops_.rows));
+  }
+  int64_t TileFloats() const { return loops_.rows * loops_.vectors * loops_.lanes; }
+  int64_t Width() const { return loops_.vectors * loops_.lanes; }
+  int64_t LeftFloats() const { return is_in_place_ ? 0 : RoundUp(chunk_rows_ * p_.inner(), 16); }
+  int64_t SumFloats() const { return p_.inner() > kInnerBlock ? chunk_rows_ * Width() : 0; }
+  int64_t AreaFloats() const { return LeftFloats() + SumFloats() + 2 * TileFloats(); }
+  Area AreaAt(std::byte* scratch, int64_t worker) const {
+    Area area{.left = reinterpret_cast<float*>(scratch) + worker * AreaFloats()};
+    area.sums = area.left + LeftFloats();
+    area.tile = area.sums + SumFloats();
+    area.operand = area.tile + TileFloats();
+    return area;
+  }
+
+  // A row's pixel of the result.
+  struct Pixel {
+    int64_t image = 0, y = 0, x = 0;
+  };
+  Pixel PixelOf(int64_t row) const {
+    const int64_t line = row / p_.out.width;
+    return {line / p_.out.height, line % p_.out.height, row % p_.out.width};
+  }
+  int64_t PlaceOf(int64_t row) const {
+    const int64_t pixels = p_.out.height * p_.out.width;
+    if (p_.out.image == pixels * p_.out.pixel || p_.images == 1) return row * p_.out.pixel;
+    return row / pixels * p_.out.image + row % pixels * p_.out.pixel;
+  }
+  // Returns the pixel of x that a tap has for a pixel of the result; null: it is outside.
+  const float* TapOf(const float* x, const Pixel& at, int64_t tap_y, int64_t tap_x) const {
+    const int64_t in_y = at.y * p_.y.stride + tap_y * p_.y.dilation - p_.y.pad;
+    const int64_t in_x = at.x * p_.x.stride + tap_x * p_.x.dilation - p_.x.pad;
+    if (in_y < 0 || in_y >= p_.in.height || in_x < 0 || in_x >= p_.in.width) return nullptr;
+    return x + at.image * p_.in.image + in_y * p_.in.line + in_x * p_.in.pixel;
+  }
+
+  StatusOr<AlignedBuffer> PackWeights(const Tensor& weights) const {
+    const int64_t lanes = loops_.lanes, vectors = p_.Vectors(lanes);
+    const auto floats = static_cast<size_t>(vectors * p_.inner() * lanes);
+    AG_LET(AlignedBuffer packed, AlignedBuffer::Make(floats * sizeof(float)));
+    const float* const w = weights.As<float>().data();
+    // From a column, channel and tap to the next one.
+    const int64_t column_step = p_.is_convolution ? p_.inner() : 1;
+    const int64_t channel_step = p_.is_convolution ? p_.taps() : p_.columns;
+    ParallelFor(cores_, p_.Blocks(), 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t b = begin; b < end; ++b) {
+        const Range block = p_.Block(b);
+        float* to = packed.As<float>() + block.begin * vectors * lanes;
+        for (int64_t v = 0; v < vectors; ++v) {
+          const int64_t used = std::min(lanes, p_.columns - v * lanes);
+          for (int64_t i = block.begin; i < block.end; ++i, to += lanes) {
+            const float* from =
+                w + i % p_.channels * channel_step + i / p_.channels + v * lanes * column_step;
+            for (int64_t j = 0; j < used; ++j) to[j] = from[j * column_step];
+          }
+        }
+      }
+    });
+    return packed;
+  }
+
+  Status SetWeights(const GroupContext& context, Edge edge) {
+    const auto pack = [&](const Tensor& values) { return PackWeights(values); };
+    AG_LET(weights_, PackedConstant(context, edge, PackedForm(p_), GivenForm(p_), pack));
+    return OkStatus();
+  }
+
+  Status SetBias(const GroupContext& context) {
+    const int64_t columns = p_.Vectors(loops_.lanes) * loops_.lanes;
+    AG_LET(bias_, AlignedBuffer::Make(static_cast<size_t>(columns) * sizeof(float)));
+    if (!fused_.bias) return OkStatus();
+    AG_LET(const Tensor values, context.FloatConstants()->Get(*fused_.bias));
+    std::ranges::copy(values.As<float>(), bias_.As<float>());
+    return OkStatus();
+  }
+
+  // The weights of some vectors of columns in one block: what stays in the first cache while the
+  // rows of a chunk pass.
+  struct Unit {
+    Range vectors;
+    int64_t block = 0;
+  };
+  Range BytesOf(const Unit& unit) const {
+    const Range block = p_.Block(unit.block);
+    const int64_t vectors = p_.Vectors(loops_.lanes), bytes = loops_.lanes * int64_t{sizeof(float)};
+    const int64_t begin = (block.begin * vectors + unit.vectors.begin * block.count()) * bytes;
+    return {begin, begin + unit.vectors.count() * block.count() * bytes};
+  }
+  const char* weights_bytes() const { return weights_->As<char>(); }
+
+  void RunPart(int64_t part, const float* x, float* y, Inputs inputs, const Area& area) const {
+    const Range rows = Range{0, p_.rows()}.Part(part / parts_.columns, parts_.rows);
+    const Range vectors =
+        Range{0, p_.Vectors(loops_.lanes)}.Part(part % parts_.columns, parts_.columns);
+    const int64_t chunks = PartsOfAtMost(rows.count(), chunk_rows_);
+    const int64_t panels = PartsOfAtMost(vectors.count(), loops_.vectors);
+    const int64_t units = panels * p_.Blocks();
+    if (units == 0) return;  // There are fewer vectors than parts.
+    const auto unit = [&](int64_t i) {
+      return Unit{vectors.Part(i / p_.Blocks(), panels), i % p_.Blocks()};
+    };
+    for (int64_t i = 0; i < chunks; ++i) {
+      const Range chunk = rows.Part(i, chunks);
+      if (!is_in_place_) PackRows(x, chunk, BytesOf(unit(0)), area);
+      for (int64_t j = 0; j < units; ++j) {
+        const Range ahead = j + 1 < units ? BytesOf(unit(j + 1)) : Range{};
+        MultiplyUnit(x, chunk, unit(j), ahead, y, inputs, area);
+      }
+    }
+  }
+
+  int64_t Tiles(const Range& chunk) const { return PartsOfAtMost(chunk.count(), loops_.rows); }
+
+  // The weights `ahead` are fetched meanwhile.
+  void PackRows(const float* x, const Range& chunk, const Range& ahead, const Area& area) const {
+    const int64_t tiles = Tiles(chunk);
+    for (int64_t t = 0; t < tiles; ++t) {
+      const Range part = ahead.Part(t, tiles);
+      for (int64_t at = part.begin; at < part.end; at += kProductLineBytes) {
+        __builtin_prefetch(weights_bytes() + at, /*rw=*/0, /*locality=*/2);
+      }
+      const Range rows = chunk.Part(t, tiles);
+      PackTile(x, rows, std::min(rows.end + kProductRowsMax, chunk.end),
+               area.left + (rows.begin - chunk.begin) * p_.inner());
+    }
+  }
+
+  // `known`: the end of the rows of the next tile.
+  void PackTile(const float* x, const Range& rows, int64_t known, float* to) const {
+    Pixel pixels[2 * kProductRowsMax];
+    const int64_t count = known - rows.begin;
+    for (int64_t r = 0; r < count; ++r) pixels[r] = PixelOf(rows.begin + r);
+    for (int64_t tap_y = 0; tap_y < p_.y.taps; ++tap_y) {
+      for (int64_t tap_x = 0; tap_x < p_.x.taps; ++tap_x) {
+        const float* from[2 * kProductRowsMax];
+        for (int64_t r = 0; r < count; ++r) from[r] = TapOf(x, pixels[r], tap_y, tap_x);
+        PackProductRows({from, rows.count(), count}, p_.in.block, p_.in.plane, p_.channels, to);
+        to += rows.count() * p_.channels;
+      }
+    }
+  }
+
+  // All rows of the chunk times one unit; the weights `ahead` are fetched meanwhile.
+  void MultiplyUnit(const float* x, const Range& chunk, const Unit& unit, const Range& ahead,
+                    float* y, Inputs inputs, const Area& area) const {
+    const int64_t tiles = Tiles(chunk), blocks = p_.Blocks();
+    const Range inner = p_.Block(unit.block);
+    const Side& in = p_.in;
+    ProductTile tile{.vectors = unit.vectors.count(), .k = inner.count()};
+    tile.right = reinterpret_cast<const float*>(weights_bytes() + BytesOf(unit).begin);
+    tile.right_step = inner.count() * loops_.lanes;
+    tile.ahead = weights_bytes() + ahead.begin;
+    const int64_t pieces = PartsOfAtMost(inner.count(), kProductPiece);
+    if (tiles >= kTilesMinToFetch) {
+      tile.ahead_lines = PartsOfAtMost(ahead.count(), tiles * pieces * kProductLineBytes);
+    }
+    if (is_in_place_) {
+      tile.row_step = in.pixel;
+      if (in.block < p_.channels) {
+        tile.piece = std::min(in.block, kProductPiece);
+        tile.piece_step = in.plane;
+      }
+      x += inner.begin / in.block * in.plane + inner.begin % in.block;
+    }
+    Range rows{chunk.begin, chunk.begin};
+    for (int64_t t = 0; t < tiles; ++t) {
+      rows = {rows.end, chunk.Part(t, tiles).end};
+      const int64_t first = rows.begin - chunk.begin;
+      tile.rows = rows.count();
+      if (is_in_place_) {
+        tile.left = x + rows.begin * in.pixel;
+        tile.next_left = tile.left + rows.count() * in.pixel;
+      } else {
+        tile.left = area.left + first * p_.inner() + inner.begin * rows.count();
+        tile.next_left = tile.left + rows.count() * p_.inner();
+      }
+      float* const sums = area.sums + first * unit.vectors.count() * loops_.lanes;
+      tile.start = unit.block > 0 ? sums : nullptr;
+      if (unit.block + 1 < blocks) {
+        loops_.add(tile, sums);
+      } else {
+        FinishTile(tile, rows.begin, unit.vectors, y, inputs, area);
+      }
+      tile.ahead += tile.ahead_lines * pieces * kProductLineBytes;
+    }
+  }
+
+  // Returns how far from a row's first number the vector lies.
+  int64_t VectorPlace(int64_t vector) const {
+    const int64_t column = vector * loops_.lanes;
+    return column / p_.out.block * p_.out.plane + column % p_.out.block;
+  }
+
+  // `row`: the first one of the tile.
+  void FinishTile(const ProductTile& tile, int64_t row, const Range& vectors, float* y,
+                  Inputs inputs, const Area& area) const {
+    const int64_t lanes = loops_.lanes, width = vectors.count() * lanes;
+    const bool is_whole = vectors.end * lanes <= p_.out.channels;
+    const int64_t place = VectorPlace(vectors.begin);
+    const int64_t step = p_.out.block == lanes ? p_.out.plane : lanes;
+    int64_t places[kProductRowsMax];
+    float* to[kProductRowsMax];
+    const float* residual[kProductRowsMax];
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      places[r] = PlaceOf(row + r) + place;
+      to[r] = y + places[r];
+    }
+    const auto* added =
+        fused_.residual < 0 ? nullptr : static_cast<const float*>(inputs[fused_.residual]);
+    ProductTail tail{.bias = bias_.As<float>() + vectors.begin * lanes,
+                     .low = fused_.low,
+                     .high = fused_.high,
+                     .to = to,
+                     .to_step = step};
+    if (is_whole && fused_.steps.empty()) {
+      if (added != nullptr) {
+        for (int64_t r = 0; r < tile.rows; ++r) residual[r] = added + places[r];
+        tail.residual = residual;
+      }
+      loops_.finish(tile, tail);
+      return;
+    }
+    // On a copy of the tile, whose columns lie side by side.
+    const int64_t used = std::min(width, p_.out.channels - vectors.begin * lanes);
+    float* in_tile[kProductRowsMax];
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      in_tile[r] = area.tile + r * width;
+      residual[r] = area.operand + r * width;
+    }
+    if (added != nullptr) {
+      Gather(added, places, tile.rows, width, used, step, area.operand);
+      tail.residual = residual;
+    }
+    tail.to = in_tile;
+    tail.to_step = lanes;
+    loops_.finish(tile, tail);
+    for (const Step& s : fused_.steps) {
+      const float* operand = area.tile;
+      if (s.port >= 0) {
+        Gather(static_cast<const float*>(inputs[s.port]), places, tile.rows, width, used, step,
+               area.operand);
+        operand = area.operand;
+      }
+      s.op.run(area.tile, operand, operand, area.tile, tile.rows * width, s.op.p, s.op.q);
+    }
+    for (int64_t r = 0; r < tile.rows; ++r) CopyRow(in_tile[r], lanes, used, to[r], step);
+  }
+
+  // Copies a tile's numbers to `to`, [rows][width].
+  void Gather(const float* from, const int64_t* places, int64_t rows, int64_t width, int64_t used,
+              int64_t step, float* to) const {
+    for (int64_t r = 0; r < rows; ++r) {
+      CopyRow(from + places[r], step, used, to + r * width, loops_.lanes);
+    }
+  }
+
+  // Copies `used` numbers of one row of a tile. The steps are from a vector to the next one.
+  void CopyRow(const float* from, int64_t from_step, int64_t used, float* to,
+               int64_t to_step) const {
+    constexpr int64_t kMost = 16;  // Of a size that is known, a copy is no call.
+    const int64_t lanes = loops_.lanes;
+    if (from_step == to_step) {
+      std::copy_n(from, used, to);
+      return;
+    }
+    for (int64_t at = 0; at < used; at += lanes, from += from_step, to += to_step) {
+      const int64_t n = std::min(lanes, used - at);
+      if (n == kMost) {
+        std::copy_n(from, kMost, to);
+      } else {
+        std::copy_n(from, n, to);
+      }
+    }
+  }
+
+  const ProductLoops& loops_ = Loops();
+  Problem p_;
+  Fused fused_;
+  int x_ = -1;
+  int cores_ = 1;
+  Parts parts_;
+  int64_t chunk_rows_ = 1;
+  bool is_in_place_ = false;
+  std::shared_ptr<const AlignedBuffer> weights_;  // PackedForm.
+  AlignedBuffer bias_;                            // By column, zero behind the last one.
+};
+
+Status Lacks(const Node& node, std::string_view what) {
+  return Err(StatusCode::kUnimplemented, "{}: {} has no {}: {}", Info(node.op).name,
+             node.outputs[0].ToString(), kPanelsName, what);
+}
+
+Status CheckConvolution(const GroupContext& context) {
+  const Node& node = context.node(0);
+  if (node.outputs[0].shape.size() != 4 || node.Int("group") != 1) {
+    return Lacks(node, "not two axes and one group");
+  }
+  const Problem p = ProblemOf(context);
+  if (p.taps() > 1 && p.rows() > kRowsMaxOfTaps) return Lacks(node, "several taps of many pixels");
+  if (context.InputOf(node.inputs[2]) >= 0) return Lacks(node, "bias is no constant");
+  const Layout in = context.group.inputs[context.InputOf(node.inputs[0])].layout;
+  for (const Layout layout : {in, context.group.outputs[0].layout}) {
+    const bool fits = layout == Layout::kChannelsLast || BlockOf(layout) == Loops().lanes;
+    if (!fits) return Lacks(node, "channels do not lie in whole vectors");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status CheckPanels(const GroupContext& context) {
+  const Node& node = context.node(0);
+  const TensorType& type = node.outputs[0];
+  if (type.dtype != DType::kFloat32) return Lacks(node, "not f32");
+  if (context.InputOf(node.inputs[0]) < 0) return Lacks(node, "both sides are constants");
+  if (context.InputOf(node.inputs[1]) >= 0) return Lacks(node, "weights are no constants");
+  if (node.op == OpKind::kConv) return CheckConvolution(context);
+  if (context.graph.type(node.inputs[1]).shape.size() != 2) return Lacks(node, "several matrices");
+  if (ProblemOf(context).inner() == 0) return Lacks(node, "sums over nothing");
+  return ArePlain(context.group) ? OkStatus() : Lacks(node, "ports are not plain");
+}
+
+bool PanelsPackHeldWeights(const GroupContext& context) {
+  const Problem p = ProblemOf(context);
+  const Edge weights = context.node(0).inputs[1];
+  return !HeldForms(context, weights, GivenForm(p)).empty() &&
+         HeldForms(context, weights, GivenForm(p), PackedForm(p).dims()).empty();
+}
+
+StatusOr<std::unique_ptr<Kernel>> MakePanels(const GroupContext& context, size_t* done) {
+  auto kernel = std::make_unique<Panels>();
+  AG_TRY(kernel->Prepare(context, done));
+  return kernel;
+}
+
+}  // namespace ag::cpu
