@@ -4,7 +4,7 @@
     .venv/bin/python bench/fit_kernels.py groups.txt       # After scripts/install.sh --python.
 
 A line for each kernel with six groups or more, by form and layout: how many; the error of the spec's estimate (of the
-group's best kernel); share, bytes and fixed_ns of the fit, in shares of the rates below, and its error. Error: the factor
+group's best kernel); share, bytes, far and fixed_ns of the fit, in shares of the rates below, and its error. Error: the factor
 between estimate and measurement, median and ninth decile. The model is that of plan/fusion/kernel_estimate.cc; the fit
 makes the sum of the roots of errors of logarithms small, on a grid first, then step by step.
 """
@@ -18,9 +18,10 @@ import numpy as np
 # The spec of two cores with AVX-512.
 PEAK, CACHE_RATE, MEMORY_RATE = 4e11, 6e10, 2e10
 CACHE_BYTES, FAR_BYTES = 16 << 20, 1 << 20
-GRID = [(fixed, share, moved) for fixed in (1, 300, 600, 1000, 2000, 3000, 4500, 6000, 8000, 12000)
-        for share in (0.18, 0.36, 0.54, 0.72, 0.96, 1.32, 1.8) for moved in (0.15, 0.25, 0.35, 0.5, 0.7, 1, 1.4)]
-LARGEST = (1e6, 2.4, 4)
+GRID = [(fixed, share, moved, from_far) for fixed in (1, 300, 600, 1000, 2000, 3000, 4500, 6000, 8000, 12000)
+        for share in (0.18, 0.36, 0.54, 0.72, 0.96, 1.32, 1.8) for moved in (0.15, 0.25, 0.35, 0.5, 0.7, 1, 1.4)
+        for from_far in (0.7, 1, 2, 4)]
+LARGEST = (1e6, 2.4, 4, 8)
 GROUP = re.compile(r"  group (\S+): (.*) > (\S+) \| est (\S+) flops (\S+) bytes (\S+) \| (.*)")
 # Winograd's kernels by the side of their tiles; oneDNN's errors are smallest with 2.
 TILES = {"winograd_tiles": 4, "winograd_small_tiles": 2, "winograd": 2}
@@ -56,7 +57,9 @@ def read(lines):
             name, work = f"{kernel} {pattern}", (float(flops), float(moved), constant)
             if conv:
                 is_depthwise = int(conv[2]) > 1 and weights[1] == 1
-                name += f" {'depthwise ' if is_depthwise else ''}{place}"
+                is_pointwise = weights[2:] == [1, 1] and conv[2] == "1"
+                form = "depthwise " if is_depthwise else "pointwise " if is_pointwise and kernel == "panels" else ""
+                name += f" {form}{place}"
                 if kernel in TILES and len(weights) == 4:
                     work = winograd_work(weights, TILES[kernel], *work)
             elif product:
@@ -75,9 +78,9 @@ def fit(rows):
     rate = np.where(moved > CACHE_BYTES, MEMORY_RATE, CACHE_RATE)
 
     def model(numbers):
-        fixed, share, of_rate = numbers
+        fixed, share, of_rate, of_far = numbers
         near = np.maximum(moved - far, 0)
-        return fixed + 1e9 * (flops / (share * PEAK) + near / (of_rate * rate) + far / MEMORY_RATE)
+        return fixed + 1e9 * (flops / (share * PEAK) + near / (of_rate * rate) + far / (of_far * MEMORY_RATE))
 
     def cost(numbers):
         return np.sum(np.sqrt(errors(model(numbers), measured)))
@@ -87,7 +90,7 @@ def fit(rows):
         is_better = True
         while is_better:
             near = [tuple(min(n * factor, LARGEST[i]) if i == k else n for i, n in enumerate(best))
-                    for k in range(3) for factor in (step, 1 / step)]
+                    for k in range(4) for factor in (step, 1 / step)]
             other = min(near, key=cost)
             is_better = cost(other) < cost(best) - 1e-9
             best = other if is_better else best
@@ -106,9 +109,9 @@ def main():
     for name, rows in sorted(kernels.items()):
         if len(rows) < 6:
             continue
-        (fixed, share, moved), error = fit(rows)
+        (fixed, share, moved, from_far), error = fit(rows)
         print(f"{name:44s} {len(rows):5d} groups, {text_of(errors(rows[:, 4], rows[:, 3]))} now; "
-              f"share {share:.2f} bytes {moved:.2f} fixed_ns {fixed:.0f}: {text_of(error)}")
+              f"share {share:.2f} bytes {moved:.2f} far {from_far:.1f} fixed_ns {fixed:.0f}: {text_of(error)}")
 
 
 if __name__ == "__main__":

@@ -529,8 +529,8 @@ TEST(CpuDevice, GuessesTheFastestKernelFirst) {
        "output conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\n",
        "winograd_tiles", "winograd_tiles"},
       {"rows", "input x f32[197,768]\nw = const f32[768,768] seed 1\noutput matmul(x, w)\n",
-       "matmul", "convolution"},
-      {"row", "input x f32[1,768]\nw = const f32[768,768] seed 1\noutput matmul(x, w)\n", "matmul",
+       "panels", "convolution"},
+      {"row", "input x f32[1,768]\nw = const f32[768,768] seed 1\noutput matmul(x, w)\n", "panels",
        "inner_product"}};
   for (const Case& c : kCases) {
     MemoryWeights weights;

@@ -15,7 +15,7 @@ namespace {
 
 // The version of the measuring policy on CPUs: warm-up, canary, blocks, which kernels there are
 // and how fast they are. With a new version old measurements do not count.
-constexpr int kMeasuringPolicy = 11;
+constexpr int kMeasuringPolicy = 12;
 
 // The rates are of one core of a current server: with AVX-512 what a quiet Xeon reached, elsewhere
 // 2.5 GHz with two multiply-add units of 8 floats, of which well-packed kernels reach about 80 %;
@@ -55,19 +55,24 @@ pattern kept = Opaque layouts plain
 )";
 
 // The kernels by which groups are estimated and guessed, in shares of the rates above: fitted to
-// 3,200 groups of fourteen networks on a quiet Xeon with AVX-512, with an error of 1.05 to 1.2 in
-// the median (bench/results/2026-11-29-group-times.md). Of the products only the order differs
-// between instruction sets: with AVX2 oneDNN's matmul falls to half the others' rate on some. With
-// AVX-512 "convolution" is as fast as "matmul" or faster alone, but takes 1.11 of its time in the
+// 3,569 groups of fifteen networks on a Xeon with AVX-512, with an error of 1.05 to 1.2 in the
+// median (bench/results/2026-11-30-panels.md). Of the products only the order differs between
+// instruction sets: with AVX2 oneDNN's matmul falls to half the others' rate on some. With AVX-512
+// their numbers are those between neighbours (`build/kernel_plans`): "convolution" is as fast as
+// "matmul" or faster alone, but where weights come from memory it takes 1.17 of its time in the
 // plan of BERT-base.
 constexpr std::string_view kKernels = R"(
-kernel direct = conv full share 1.08 bytes 1.1 fixed_ns 1400
+kernel direct = conv full share 0.91 bytes 1.2 far 0.9 fixed_ns 2500 layouts {blocks}
+kernel direct = conv full share 0.95 bytes 0.95 far 0.8 fixed_ns 1500 layouts channels_last,plain
 kernel direct = conv depthwise share 0.72 bytes 1.4 fixed_ns 2800 layouts {blocks}
 kernel direct = conv depthwise share 0.42 bytes 2.4 fixed_ns 3400 layouts channels_last,plain
-kernel winograd_tiles = conv winograd4 share 0.86 bytes 2.2 fixed_ns 20000 layouts {blocks}
-kernel winograd_tiles = conv winograd4 share 0.93 bytes 2.3 fixed_ns 27000 layouts channels_last
-kernel winograd_small_tiles = conv winograd2 share 0.91 bytes 1.55 fixed_ns 7400 layouts {blocks}
-kernel winograd_small_tiles = conv winograd2 share 0.9 bytes 1.4 fixed_ns 6700 layouts channels_last
+kernel winograd_tiles = conv winograd4 share 0.91 bytes 1 far 1.8 fixed_ns 7800 layouts {blocks}
+kernel winograd_tiles = conv winograd4 share 0.96 bytes 1.06 far 1.6 fixed_ns 8500 )"
+                                      R"(layouts channels_last
+kernel winograd_small_tiles = conv winograd2 share 0.9 bytes 1.9 far 1.5 fixed_ns 13700 )"
+                                      R"(layouts {blocks}
+kernel winograd_small_tiles = conv winograd2 share 0.81 bytes 2.1 far 1.7 fixed_ns 9500 )"
+                                      R"(layouts channels_last
 kernel batched = dense share 1.3 bytes 1.35 fixed_ns 6900
 kernel wide_128 = attention share 1.3 bytes 0.3 fixed_ns 1600
 kernel fused = chain share 1.03 bytes 1.4 fixed_ns 3500
@@ -83,9 +88,12 @@ kernel copy = move fixed_ns 200
 kernel onednn = reorder bytes 0.74 fixed_ns 1200
 )";
 constexpr std::string_view kAvx512Products = R"(
-kernel matmul = dense product share 1.08 bytes 1.65
-kernel inner_product = dense product share 1.04 bytes 3.5 fixed_ns 1000
-kernel convolution = dense product share 1.04 bytes 1.3 fixed_ns 2000
+kernel panels = conv pointwise share 0.9 bytes 0.8 far 1.5 fixed_ns 1200 layouts {blocks}
+kernel panels = conv pointwise share 0.95 bytes 0.9 far 1.5 fixed_ns 900 layouts channels_last
+kernel panels = dense product share 0.96 bytes 1 far 1.5 fixed_ns 3600
+kernel matmul = dense product share 0.96 bytes 0.97 fixed_ns 5700
+kernel inner_product = dense product share 0.96 bytes 1.75 far 0.8 fixed_ns 500
+kernel convolution = dense product share 0.91 bytes 3.5 far 0.7 fixed_ns 1400
 )";
 constexpr std::string_view kAvx2Products = R"(
 kernel convolution = dense product share 1.05 fixed_ns 5500
