@@ -103,7 +103,6 @@ kernel matmul = dense product share 0.7 fixed_ns 4500
 constexpr std::string_view kSse41Products = R"(
 kernel inner_product = dense product share 1.05 fixed_ns 3500
 kernel matmul = dense product fixed_ns 4500
-kernel convolution = dense product share 0.9 fixed_ns 5500
 )";
 
 constexpr std::string_view kOffersBf16 = "precision bf16 4e11\n";
