@@ -32,6 +32,16 @@ log=$out/wheel.log
 (cd "$out/src" && "$out/tools/bin/pip" wheel -q --disable-pip-version-check --no-build-isolation --no-deps \
   -w "$out" .) >"$log" 2>&1 || { tail -30 "$log" >&2; exit 1; }
 wheel=$(ls "$out"/*.whl)
+# setuptools compresses at zlib's usual level; its best one saves 0.6 %.
+python3 - "$wheel" "$out/smaller" <<'END'
+import sys
+import zipfile
+
+with zipfile.ZipFile(sys.argv[1]) as old, zipfile.ZipFile(sys.argv[2], "w") as new:
+    for info in old.infolist():
+        new.writestr(info, old.read(info), zipfile.ZIP_DEFLATED, compresslevel=9)
+END
+mv "$out/smaller" "$wheel"
 bytes=$(stat -c %s "$wheel")
 if ((bytes > bytes_max)); then
   echo "wheel.sh: $bytes bytes; at most $bytes_max may be" >&2
