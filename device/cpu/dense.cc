@@ -226,13 +226,9 @@ class Dense : public CallKernel {
   // Returns true when an add of a constant vector over columns follows the product: it is the
   // primitive's bias.
   static bool HasBias(const GroupContext& context, const DenseProblem& p) {
-    if (context.group.nodes.size() < 2 || context.node(1).op != OpKind::kAdd) return false;
-    const int other = OtherOperand(context, 1);
-    if (other < 0 || context.node(1).outputs[0] != context.node(0).outputs[0]) return false;
-    const Edge edge = context.node(1).inputs[other];
-    const TensorType& type = context.graph.type(edge);
-    return context.InputOf(edge) < 0 && !type.shape.empty() && type.shape.back() == p.columns &&
-           type.NumElements() == p.columns;
+    return context.group.nodes.size() >= 2 &&
+           context.node(1).outputs[0] == context.node(0).outputs[0] &&
+           ColumnBias(context, 1, p.columns).has_value();
   }
 
   // Accepts operands of the result's own shape, constant vectors over columns, and scalars.

@@ -157,36 +157,10 @@ struct Step {
 struct Fused {
   std::optional<Edge> bias;
   int residual = -1;  // Input port.
-  bool is_bounded = false;
-  float low = -std::numeric_limits<float>::infinity();
-  float high = std::numeric_limits<float>::infinity();
+  std::optional<ValueBounds> bounds;
   std::vector<Step> steps;  // In this order behind the bounds.
   size_t done = 1;
 };
-
-// Returns the other operand of an add when it is a constant vector over columns.
-std::optional<Edge> BiasOf(const GroupContext& context, size_t i, const Problem& p) {
-  const int other = OtherOperand(context, i);
-  if (context.node(i).op != OpKind::kAdd || other < 0 || p.is_convolution) return std::nullopt;
-  const Edge edge = context.node(i).inputs[other];
-  const TensorType& type = context.graph.type(edge);
-  const bool is_vector = context.InputOf(edge) < 0 && !type.shape.empty() &&
-                         type.shape.back() == p.columns && type.NumElements() == p.columns;
-  return is_vector ? std::optional(edge) : std::nullopt;
-}
-
-bool SetBounds(const Node& node, Fused* fused) {
-  if (node.op == OpKind::kRelu) {
-    fused->low = 0;
-  } else if (node.op == OpKind::kClip) {
-    fused->low = static_cast<float>(node.Float("min"));
-    fused->high = static_cast<float>(node.Float("max"));
-  } else {
-    return false;
-  }
-  fused->is_bounded = true;
-  return true;
-}
 
 bool AppendStep(const GroupContext& context, size_t i, std::vector<Step>* steps) {
   const Node& node = context.node(i);
@@ -201,10 +175,10 @@ bool AppendStep(const GroupContext& context, size_t i, std::vector<Step>* steps)
 
 // Takes one node into `fused`; returns false where it does not fit behind what is there.
 bool Append(const GroupContext& context, size_t i, const Problem& p, Fused* fused) {
-  const bool is_last = fused->is_bounded || !fused->steps.empty();
+  const bool is_last = fused->bounds || !fused->steps.empty();
   if (!is_last && fused->residual < 0) {
-    if (!fused->bias) {
-      fused->bias = BiasOf(context, i, p);
+    if (!fused->bias && !p.is_convolution) {
+      fused->bias = ColumnBias(context, i, p.columns);
       if (fused->bias) return true;
     }
     if (context.node(i).op == OpKind::kAdd) fused->residual = ResidualPort(context, i);
@@ -212,13 +186,11 @@ bool Append(const GroupContext& context, size_t i, const Problem& p, Fused* fuse
   }
   // The padding of blocked channels must stay zero.
   const bool is_padded = p.out.channels != p.columns;
-  if (!is_last) {
-    Fused bounded = *fused;
-    if (SetBounds(context.node(i), &bounded)) {
-      if (is_padded && (bounded.low > 0 || bounded.high < 0)) return false;
-      *fused = std::move(bounded);
-      return true;
-    }
+  const std::optional<ValueBounds> bounds = BoundsOf(context.node(i));
+  if (bounds && !is_last) {
+    if (is_padded && (bounds->low > 0 || bounds->high < 0)) return false;
+    fused->bounds = bounds;
+    return true;
   }
   return !is_padded && AppendStep(context, i, &fused->steps);
 }
@@ -243,8 +215,8 @@ struct Parts {
 // core that multiplies two vectors a cycle.
 Parts PartsOf(const Problem& p, const ProductLoops& loops, int cores) {
   const auto cost = [&](const Parts& parts) {
-    const int64_t rows = (p.rows() + parts.rows - 1) / parts.rows;
-    const int64_t vectors = (p.Vectors(loops.lanes) + parts.columns - 1) / parts.columns;
+    const int64_t rows = PartsOfAtMost(p.rows(), parts.rows);
+    const int64_t vectors = PartsOfAtMost(p.Vectors(loops.lanes), parts.columns);
     const int64_t padded = RoundUp(rows, std::min(loops.rows, int64_t{4}));
     return padded * vectors * 8 + rows * 32 + vectors * 48;
   };
@@ -513,9 +485,10 @@ class Panels : public Kernel {
     }
     const auto* added =
         fused_.residual < 0 ? nullptr : static_cast<const float*>(inputs[fused_.residual]);
+    const ValueBounds bounds = fused_.bounds.value_or(ValueBounds{});
     ProductTail tail{.bias = bias_.As<float>() + vectors.begin * lanes,
-                     .low = fused_.low,
-                     .high = fused_.high,
+                     .low = bounds.low,
+                     .high = bounds.high,
                      .to = to,
                      .to_step = step};
     if (is_whole && fused_.steps.empty()) {

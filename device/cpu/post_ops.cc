@@ -92,6 +92,22 @@ int ResidualPort(const GroupContext& context, size_t i) {
   return same ? port : -1;
 }
 
+std::optional<Edge> ColumnBias(const GroupContext& context, size_t i, int64_t columns) {
+  const int other = OtherOperand(context, i);
+  if (context.node(i).op != OpKind::kAdd || other < 0) return std::nullopt;
+  const Edge edge = context.node(i).inputs[other];
+  const TensorType& type = context.graph.type(edge);
+  const bool is_vector = context.InputOf(edge) < 0 && !type.shape.empty() &&
+                         type.shape.back() == columns && type.NumElements() == columns;
+  return is_vector ? std::optional(edge) : std::nullopt;
+}
+
+std::optional<ValueBounds> BoundsOf(const Node& node) {
+  if (node.op == OpKind::kRelu) return ValueBounds{.low = 0};
+  if (node.op != OpKind::kClip) return std::nullopt;
+  return ValueBounds{static_cast<float>(node.Float("min")), static_cast<float>(node.Float("max"))};
+}
+
 Tail MakeTail(const GroupContext& context, size_t first, size_t count_max,
               const OperandDesc& desc) {
   Tail tail;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <limits>
+#include <optional>
 
 #include "device/cpu/onednn.h"
 
@@ -42,6 +44,17 @@ int OtherOperand(const GroupContext& context, size_t i);
 
 // Returns the port of OtherOperand when that lies as the group's output does; -1: it does not.
 int ResidualPort(const GroupContext& context, size_t i);
+
+// Returns OtherOperand of an add when it is a constant vector over the last axis, of so many
+// columns.
+std::optional<Edge> ColumnBias(const GroupContext& context, size_t i, int64_t columns);
+
+// The bounds that a relu or clip puts on values; nothing: it is another operator.
+struct ValueBounds {
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+};
+std::optional<ValueBounds> BoundsOf(const Node& node);
 
 // Returns true when node i reads node i-1's only output exactly once and no port outside reads it.
 bool Follows(const GroupContext& context, size_t i);

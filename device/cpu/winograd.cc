@@ -1,7 +1,6 @@
 #include "device/cpu/winograd.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "device/cpu/post_ops.h"
 #include "device/cpu/winograd_tiles.h"
@@ -9,8 +8,6 @@
 
 namespace ag::cpu {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // With fewer tiles the products are bound by reading the weights.
 constexpr int64_t kTilesMin = 6;
@@ -48,20 +45,16 @@ WinogradProblem WinogradProblemOf(const GroupContext& context, const WinogradTil
 // What follows the convolution and is computed with it.
 struct Fused {
   int residual = -1;  // Input port.
-  float low = -kInfinity, high = kInfinity;
+  ValueBounds bounds;
   size_t done = 1;
 };
 
-// Bounds that leave zeros as they are, since the padding of blocked channels must stay zero.
+// ValueBounds that leave zeros as they are, since the padding of blocked channels must stay zero.
 bool SetBounds(const Node& node, Fused* fused) {
-  if (node.op == OpKind::kRelu) {
-    fused->low = 0;
-    return true;
-  }
-  if (node.op != OpKind::kClip) return false;
-  fused->low = static_cast<float>(node.Float("min"));
-  fused->high = static_cast<float>(node.Float("max"));
-  return fused->low <= 0 && fused->high >= 0;
+  const std::optional<ValueBounds> bounds = BoundsOf(node);
+  if (!bounds || bounds->low > 0 || bounds->high < 0) return false;
+  fused->bounds = *bounds;
+  return true;
 }
 
 Fused FusedOf(const GroupContext& context) {
@@ -73,9 +66,7 @@ Fused FusedOf(const GroupContext& context) {
       fused.residual = ResidualPort(context, i);
       if (fused.residual < 0) break;
     } else {
-      Fused bounded = fused;
-      if (!SetBounds(node, &bounded)) break;
-      fused = bounded;
+      if (!SetBounds(node, &fused)) break;
       fused.done = i + 1;
       break;  // The bounds come last.
     }
@@ -96,7 +87,7 @@ class WinogradConvolution : public Kernel {
     return tiles_.SetWeights(context, node.inputs[1], node.inputs[2]);
   }
   Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
-    WinogradTail tail{.low = fused_.low, .high = fused_.high};
+    WinogradTail tail{.low = fused_.bounds.low, .high = fused_.bounds.high};
     if (fused_.residual >= 0) tail.residual = inputs[fused_.residual];
     tiles_.Run(inputs[x_], tail, outputs[0], context.scratch);
     return OkStatus();
