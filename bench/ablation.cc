@@ -4,9 +4,10 @@
 // MODEL is the user's model, OUTPUT the result of `autograph optimize` (its plan is the whole);
 // without OUTPUT the whole is MODEL's own tuned plan, and there are no rules to remove. Prints a
 // line for each part: median, and its time over the whole's with the interval; above 1 the part
-// pays. Of a batch whose samples do not depend on each other there is a line for parts of 1, 2, 4,
-// 8 and 16 samples, and for plans in segments ("2 to node 40, 8 to node 90"): below 1 the parts
-// pay. With `parts` there are these lines alone.
+// pays. A part is also each pattern of several operators that the whole has groups of (attention,
+// expansion, ...). Of a batch whose samples do not depend on each other there is a line for parts
+// of 1, 2, 4, 8 and 16 samples, and for plans in segments ("2 to node 40, 8 to node 90"): below 1
+// the parts pay. With `parts` there are these lines alone.
 #include <cstdio>
 #include <cstdlib>
 
@@ -55,6 +56,7 @@ class Ablation {
     if (whole.carried != nullptr) {
       contenders_.push_back({"whole", nullptr, &whole.carried->executable()});
       streams = static_cast<int>(whole.carried->plan().streams.size());
+      SetFused(whole.carried->plan());
     } else {
       AG_TRY(AddTuned(whole));
     }
@@ -66,6 +68,10 @@ class Ablation {
                  {.streams = streams, .instances = false, .layout = layout}));
     }
     AG_TRY(Add("paths only", whole, {.pieces = false, .streams = streams, .instances = false}));
+    for (const std::string& pattern : fused_) {
+      AG_TRY(Add("without " + pattern, whole,
+                 {.without = {pattern}, .streams = streams, .instances = false}));
+    }
     AG_TRY(Add("ungrouped", whole, {.grouped = false, .streams = streams, .instances = false}));
     AG_TRY(
         Add("not measured", whole, GuessedPlan(whole.graph, device_.spec(), {.streams = streams})));
@@ -89,6 +95,7 @@ class Ablation {
   Status AddTuned(const Subject& subject) {
     AG_LET(std::vector<Plan> plans, PlansToCompare(subject.graph, device_, {}));
     const StatusOr<Samples> samples = FindSamples(subject.graph);
+    SetFused(plans.front());
     for (Plan& plan : plans) {
       std::vector<std::string> parts;
       for (const Segment& segment : plan.segments) {
@@ -104,6 +111,16 @@ class Ablation {
       AG_TRY(Add(name, subject, std::move(plan)));
     }
     return OkStatus();
+  }
+
+  // The patterns of the plan's groups that have several steps which may not be missing: without
+  // one, each of its operators is in a group of another pattern.
+  void SetFused(const Plan& plan) {
+    for (const GroupPattern& pattern : device_.spec().patterns) {
+      const auto is_here = [&](const Group& group) { return group.pattern == pattern.name; };
+      const auto needed = std::ranges::count(pattern.steps, false, &PatternStep::optional);
+      if (needed > 1 && std::ranges::any_of(plan.groups, is_here)) fused_.push_back(pattern.name);
+    }
   }
 
   std::vector<Layout> LayoutsOf(const Graph& graph) const {
@@ -147,6 +164,7 @@ class Ablation {
 
   Device& device_;
   std::vector<Contender> contenders_;
+  std::vector<std::string> fused_;
 };
 
 Status RunAblation(int argc, char** argv) {

@@ -53,6 +53,7 @@ class HopefulTimes : public GroupTimes {
 GroupingOptions GroupingOf(const TuningOptions& options, std::optional<Layout> layout) {
   return {.grouped = options.grouped,
           .pieces = options.pieces,
+          .without = options.without,
           .cores = options.cores,
           .layout = layout,
           .mixed_layouts = true};

@@ -11,8 +11,9 @@
 namespace ag {
 
 struct TuningOptions {
-  bool grouped = true;  // False: every operator by itself.
-  bool pieces = true;   // As GroupingOptions.
+  bool grouped = true;                    // False: every operator by itself.
+  bool pieces = true;                     // As GroupingOptions.
+  std::vector<std::string> without = {};  // Likewise.
   // 0: as many streams as measure best. Above: greedy list scheduling on this many
   // (plan/schedule/schedule.h).
   int streams = 0;

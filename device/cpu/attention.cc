@@ -451,6 +451,6 @@ StatusOr<std::unique_ptr<Kernel>> MakeAttention(const GroupContext& context,
 
 }  // namespace
 
-const Family kAttentionFamily = {AttentionNames, MakeAttention};
+const Family kAttentionFamily = {AttentionNames, MakeAttention, true};
 
 }  // namespace ag::cpu

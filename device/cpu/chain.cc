@@ -456,6 +456,6 @@ Status CheckChain(const GroupContext& context, size_t first) {
   return MakeChain(without, first, {}).status();
 }
 
-const Family kChainFamily = {ChainNames, MakeChainKernel};
+const Family kChainFamily = {ChainNames, MakeChainKernel, true};
 
 }  // namespace ag::cpu

@@ -15,7 +15,7 @@ namespace {
 
 // The version of the measuring policy on CPUs: warm-up, canary, blocks, which kernels there are
 // and how fast they are. With a new version old measurements do not count.
-constexpr int kMeasuringPolicy = 12;
+constexpr int kMeasuringPolicy = 13;
 
 // The rates are of one core of a current server: with AVX-512 what a quiet Xeon reached, elsewhere
 // 2.5 GHz with two multiply-add units of 8 floats, of which well-packed kernels reach about 80 %;
@@ -37,9 +37,12 @@ event_ns 1000
 memory_bytes {memory}
 alignment_bytes 64
 pattern conv = Conv [Add] [{activation}] layouts {blocked}plain
+pattern expansion = {pointwise} [{activation}] {depthwise} [{activation}>] [ReduceMean] )"
+                                   R"(layouts {images}
 pattern dense = MatMul [Add] [Add] [{activation}] [Mul] layouts plain
 pattern attention = MatMul< [Add|Sub|Mul|Div|Where&]+ Softmax MatMul&< [Transpose&] layouts plain
 pattern chain = {elementwise}<>+ max 16 layouts any
+pattern scaled = Mul {pointwise} [Add] [{activation}] layouts {vectors}
 pattern batch_norm = BatchNorm layouts {blocked}plain
 pattern pool = {pooling} layouts {blocked}plain
 pattern resize = Resize layouts {blocked}plain
@@ -73,10 +76,15 @@ kernel winograd_small_tiles = conv winograd2 share 0.9 bytes 1.9 far 1.5 fixed_n
                                       R"(layouts {blocks}
 kernel winograd_small_tiles = conv winograd2 share 0.81 bytes 2.1 far 1.7 fixed_ns 9500 )"
                                       R"(layouts channels_last
+kernel line_buffer = expansion share 0.96 bytes 0.88 far 0.9 fixed_ns 13400 layouts {blocks}
+kernel line_buffer = expansion share 0.91 bytes 0.49 far 1.2 fixed_ns 14100 layouts channels_last
+kernel panels = scaled pointwise share 0.72 bytes 2.13 far 0.7 fixed_ns 11200 layouts {blocks}
+kernel panels = scaled pointwise share 0.96 bytes 1.36 far 0.5 fixed_ns 6900 layouts channels_last
 kernel batched = dense share 1.3 bytes 1.35 fixed_ns 6900
 kernel wide_128 = attention share 1.3 bytes 0.3 fixed_ns 1600
 kernel fused = chain share 1.03 bytes 1.4 fixed_ns 3500
 kernel onednn = pool bytes 1 fixed_ns 10300
+kernel rows = resize share 0.18 bytes 1 fixed_ns 2400
 kernel loops = reduce bytes 1.4 fixed_ns 2400
 kernel rows = softmax bytes 0.7 fixed_ns 500
 kernel rows = layer_norm share 0.4 fixed_ns 150
@@ -165,8 +173,10 @@ std::string SpecText(int cores) {
   // Twice the products an instruction; oneDNN's take 0.50 of the time of those in f32.
   text = Replace(std::move(text), "{precisions}", HasBf16Products() ? kOffersBf16 : kLacksBf16);
   text = Replace(std::move(text), "{memory}", fmt::format("{}", memory));
-  return Replace(std::move(text), "{blocked}",
-                 wide ? "channels_last,blocked16," : "blocked8,channels_last,");
+  const std::string images = wide ? "channels_last,blocked16" : "blocked8,channels_last";
+  text = Replace(std::move(text), "{images}", images);
+  text = Replace(std::move(text), "{vectors}", isa == "sse41" ? "channels_last" : images);
+  return Replace(std::move(text), "{blocked}", images + ",");
 }
 
 Environment EnvironmentOf(int cores) {

@@ -81,14 +81,18 @@ struct GroupContext {
 // A family of kernels, chosen by the group's first operator (its anchor). `names` returns the
 // kernels that can run the group, best guess first. `make` makes a kernel that computes the group's
 // first *done nodes (at least 1) into outputs[0], in the layout of the group's output; kernels.cc
-// adds an element-wise pass for the rest.
+// adds an element-wise pass for the rest. Kernels of a family that `takes_all` compute every node
+// and all outputs.
 struct Family {
   StatusOr<std::vector<std::string>> (*names)(const GroupContext& context);
   StatusOr<std::unique_ptr<Kernel>> (*make)(const GroupContext& context, const std::string& name,
                                             size_t* done);
+  bool takes_all = false;
 };
 
 extern const Family kConvolutionFamily;
+extern const Family kExpansionFamily;  // A convolution of one tap and a depthwise one.
+extern const Family kScaledFamily;     // A convolution of an image times one number a channel.
 extern const Family kDenseFamily;
 extern const Family kChainFamily;  // Element-wise operators and batch norm, any number of outputs.
 extern const Family kPoolFamily;

@@ -35,7 +35,7 @@ StatusOr<std::unique_ptr<Kernel>> MakeNoWork(const GroupContext& context, const 
   return std::make_unique<NoWork>();
 }
 
-constexpr Family kNoWorkFamily = {NoWorkNames, MakeNoWork};
+constexpr Family kNoWorkFamily = {NoWorkNames, MakeNoWork, true};
 
 bool HasNoWork(const GroupContext& context) {
   return std::ranges::all_of(context.group.outputs, [&](const Port& port) {
@@ -55,6 +55,12 @@ bool IsRotary(const GroupContext& context) {
   return context.group.nodes.size() > 1 && std::ranges::any_of(context.group.nodes, is_concat);
 }
 
+// True for a convolution behind another operator.
+bool HasConvolutionBehind(const GroupContext& context) {
+  const auto is_conv = [&](NodeId id) { return context.graph.node(id).op == OpKind::kConv; };
+  return std::any_of(context.group.nodes.begin() + 1, context.group.nodes.end(), is_conv);
+}
+
 bool IsLayerNorm(OpKind op) { return op == OpKind::kLayerNorm || op == OpKind::kRmsNorm; }
 
 // True for a norm behind element-wise operators.
@@ -72,6 +78,9 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   }
   if (IsAttention(context)) return &kAttentionFamily;
   if (IsRotary(context)) return &kRotaryFamily;
+  if (HasConvolutionBehind(context)) {
+    return context.node(0).op == OpKind::kConv ? &kExpansionFamily : &kScaledFamily;
+  }
   const OpKind op = context.node(0).op;
   const OpInfo& info = Info(op);
   if (op == OpKind::kConv) return &kConvolutionFamily;
@@ -235,10 +244,8 @@ StatusOr<std::unique_ptr<Kernel>> MakeStaged(const GroupContext& context, const 
 // Makes the family's kernel for all of the group.
 StatusOr<std::unique_ptr<Kernel>> MakeWhole(const GroupContext& context, const Family& family,
                                             const std::string& name) {
-  const bool takes_all = &family == &kReorderFamily || &family == &kChainFamily ||
-                         &family == &kAttentionFamily || &family == &kRotaryFamily ||
-                         &family == &kReferenceFamily || &family == &kNoWorkFamily ||
-                         (&family == &kLayerNormFamily && IsNormOfChain(context));
+  const bool takes_all =
+      family.takes_all || (&family == &kLayerNormFamily && IsNormOfChain(context));
   if (!takes_all && context.group.nodes.size() > 1) return MakeStaged(context, family, name);
   size_t done = 0;
   return family.make(context, name, &done);

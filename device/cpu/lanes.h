@@ -72,6 +72,15 @@ AG_INLINE void StoreLanes(const typename Lanes<lanes>::Vector& from, uint16_t* t
   *reinterpret_cast<typename L::Halves*>(to) = __builtin_convertvector(result, typename L::Halves);
 }
 
+// Replaces x by x * min(max(x + 3, 0), 6) / 6. NaN stays NaN.
+template <int64_t lanes>
+AG_INLINE void HardSwishLanes(typename Lanes<lanes>::Vector* x) {
+  using V = typename Lanes<lanes>::Vector;
+  const V zero{}, six = zero + 6.0f, raised = *x + 3.0f;
+  const V low = raised < zero ? zero : raised;
+  *x *= (low > six ? six : low) * (1.0f / 6);
+}
+
 // Returns what belongs to an instruction set of InstructionSet(): "avx512", "avx2", or any other.
 template <class T>
 const T& ForInstructionSet(std::string_view isa, const T& avx512, const T& avx2, const T& any) {

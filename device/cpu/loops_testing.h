@@ -7,6 +7,7 @@
 
 #include "device/cpu/aligned.h"
 #include "device/cpu/host.h"
+#include "plan/spec/layout.h"
 
 namespace ag::cpu {
 
@@ -15,6 +16,11 @@ inline std::vector<std::string> UsableInstructionSets() {
   if (InstructionSet() == "avx512") return {"sse41", "avx2", "avx512"};
   if (InstructionSet() == "avx2") return {"sse41", "avx2"};
   return {"sse41"};
+}
+
+// Returns the layout whose blocks this machine's kernels work on.
+inline Layout BlockedLayout() {
+  return InstructionSet() == "avx512" ? Layout::kBlocked16 : Layout::kBlocked8;
 }
 
 // Numbers between -1 and 1 in aligned memory, others for another seed.

@@ -5,6 +5,7 @@
 
 #include "device/cpu/block_ops.h"
 #include "device/cpu/host.h"
+#include "device/cpu/image_places.h"
 #include "device/cpu/packed_weights.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/post_ops.h"
@@ -28,31 +29,6 @@ constexpr int64_t kTilesMinToFetch = 3;
 constexpr int64_t kInPlaceMax = 1024, kInPlaceMaxOfBlocks = 128;
 // With more pixels and several taps packing the rows takes longer than oneDNN's kernels lose.
 constexpr int64_t kRowsMaxOfTaps = 128;
-
-struct Range {
-  int64_t begin = 0, end = 0;
-  int64_t count() const { return end - begin; }
-  // Part i of n.
-  Range Part(int64_t i, int64_t n) const {
-    return {begin + count() * i / n, begin + count() * (i + 1) / n};
-  }
-};
-
-int64_t PartsOfAtMost(int64_t n, int64_t most) { return (n + most - 1) / most; }
-
-// Where one side's pixels lie: channel c of pixel (y, x) of an image at
-// y * line + x * pixel + c / block * plane + c % block.
-struct Side {
-  int64_t height = 1, width = 1;
-  int64_t image = 0, line = 0, pixel = 0;
-  int64_t block = 1, plane = 0;
-  int64_t channels = 0;  // In memory, with padding.
-};
-
-// One axis of a convolution's window.
-struct Axis {
-  int64_t taps = 1, stride = 1, dilation = 1, pad = 0;
-};
 
 // rows[pixels, inner] times weights[inner, columns]. A row has the channels of each tap around the
 // pixel; a matrix is an image of one line whose window has one tap.
@@ -82,23 +58,27 @@ struct Problem {
   }
 };
 
-Side PlainSide(int64_t rows, int64_t channels) {
-  return {.width = rows, .pixel = channels, .block = channels, .channels = channels};
+// Returns the position of the product in the group: 0, or 1 behind a Mul that scales its image.
+size_t ProductAt(const GroupContext& context) {
+  return Has(context.node(0).op, kContraction) ? 0 : 1;
 }
 
-Side ImageSide(const Shape& shape, Layout layout) {
-  Side side{.height = shape[2], .width = shape[3], .channels = ChannelsInMemory(shape, layout)};
-  side.block = layout == Layout::kChannelsLast ? side.channels : BlockOf(layout);
-  side.image = side.channels * shape[2] * shape[3];
-  side.pixel = side.block;
-  side.line = side.block * shape[3];
-  side.plane = side.block * shape[2] * shape[3];
-  return side;
+// What the rows of a group are made of.
+struct Rows {
+  Edge x;
+  std::optional<Edge> scale;  // One number a channel of each image.
+};
+
+Rows RowsOf(const GroupContext& context) {
+  const Node& first = context.node(0);
+  if (ProductAt(context) == 0) return {first.inputs[0], std::nullopt};
+  const bool is_left = context.graph.type(first.inputs[0]) == first.outputs[0];
+  return is_left ? Rows{first.inputs[0], first.inputs[1]} : Rows{first.inputs[1], first.inputs[0]};
 }
 
 Problem ProblemOf(const GroupContext& context) {
-  const Node& node = context.node(0);
-  const Edge x = node.inputs[0];
+  const Node& node = context.node(ProductAt(context));
+  const Edge x = RowsOf(context).x;
   const Shape& in = context.graph.type(x).shape;
   const Shape& out = node.outputs[0].shape;
   Problem p;
@@ -110,18 +90,11 @@ Problem ProblemOf(const GroupContext& context) {
     p.out = PlainSide(rows, p.columns);
     return p;
   }
-  const Shape& w = context.graph.type(node.inputs[1]).shape;
-  const auto axis = [&](size_t i) {
-    return Axis{.taps = w[2 + i],
-                .stride = node.IntList("strides")[i],
-                .dilation = node.IntList("dilations")[i],
-                .pad = node.IntList("pads")[i]};
-  };
   p.images = out[0];
   p.channels = in[1];
   p.columns = out[1];
-  p.y = axis(0);
-  p.x = axis(1);
+  p.y = AxisOf(context.graph, node, 0);
+  p.x = AxisOf(context.graph, node, 1);
   p.in = ImageSide(in, context.group.inputs[context.InputOf(x)].layout);
   p.out = ImageSide(out, context.group.outputs[0].layout);
   p.is_convolution = true;
@@ -158,8 +131,9 @@ struct Fused {
   std::optional<Edge> bias;
   int residual = -1;  // Input port.
   std::optional<ValueBounds> bounds;
-  std::vector<Step> steps;  // In this order behind the bounds.
-  size_t done = 1;
+  bool is_hard_swish = false;
+  std::vector<Step> steps;  // In this order behind the others.
+  size_t done = 1;          // Nodes of the group, with the product.
 };
 
 bool AppendStep(const GroupContext& context, size_t i, std::vector<Step>* steps) {
@@ -175,7 +149,7 @@ bool AppendStep(const GroupContext& context, size_t i, std::vector<Step>* steps)
 
 // Takes one node into `fused`; returns false where it does not fit behind what is there.
 bool Append(const GroupContext& context, size_t i, const Problem& p, Fused* fused) {
-  const bool is_last = fused->bounds || !fused->steps.empty();
+  const bool is_last = fused->bounds || fused->is_hard_swish || !fused->steps.empty();
   if (!is_last && fused->residual < 0) {
     if (!fused->bias && !p.is_convolution) {
       fused->bias = ColumnBias(context, i, p.columns);
@@ -192,13 +166,19 @@ bool Append(const GroupContext& context, size_t i, const Problem& p, Fused* fuse
     fused->bounds = bounds;
     return true;
   }
+  if (context.node(i).op == OpKind::kHardSwish && !is_last) {
+    fused->is_hard_swish = true;
+    return true;
+  }
   return !is_padded && AppendStep(context, i, &fused->steps);
 }
 
 Fused FusedOf(const GroupContext& context, const Problem& p) {
-  Fused fused;
-  for (size_t i = 1; i < context.group.nodes.size(); ++i) {
-    if (!Follows(context, i) || context.node(i).outputs[0] != context.node(0).outputs[0]) break;
+  const size_t product = ProductAt(context);
+  Fused fused{.done = product + 1};
+  for (size_t i = product + 1; i < context.group.nodes.size(); ++i) {
+    const bool is_alike = context.node(i).outputs[0] == context.node(product).outputs[0];
+    if (!Follows(context, i) || !is_alike) break;
     if (!Append(context, i, p, &fused)) break;
     fused.done = i + 1;
   }
@@ -234,8 +214,14 @@ class Panels : public Kernel {
     p_ = ProblemOf(context);
     fused_ = FusedOf(context, p_);
     *done = fused_.done;
-    const Node& node = context.node(0);
-    x_ = context.InputOf(node.inputs[0]);
+    const Node& node = context.node(ProductAt(context));
+    const Rows rows = RowsOf(context);
+    x_ = context.InputOf(rows.x);
+    if (rows.scale) {
+      scale_ = context.InputOf(*rows.scale);
+      scale_step_ = ChannelsInMemory(context.graph.type(*rows.scale).shape,
+                                     context.group.inputs[scale_].layout);
+    }
     cores_ = context.cores;
     parts_ = PartsOf(p_, loops_, cores_);
     is_in_place_ = IsReadInPlace(p_);
@@ -247,12 +233,14 @@ class Panels : public Kernel {
   }
 
   Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
-    const auto* x = static_cast<const float*>(inputs[x_]);
-    auto* y = static_cast<float*>(outputs[0]);
+    const Values values{.x = static_cast<const float*>(inputs[x_]),
+                        .scale = scale_ < 0 ? nullptr : static_cast<const float*>(inputs[scale_]),
+                        .y = static_cast<float*>(outputs[0]),
+                        .inputs = inputs};
     ParallelFor(cores_, parts_.rows * parts_.columns, 1,
                 [&](int64_t begin, int64_t end, int worker) {
                   const Area area = AreaAt(context.scratch, worker);
-                  for (int64_t i = begin; i < end; ++i) RunPart(i, x, y, inputs, area);
+                  for (int64_t i = begin; i < end; ++i) RunPart(i, values, area);
                 });
     return OkStatus();
   }
@@ -262,8 +250,16 @@ class Panels : public Kernel {
   }
 
  private:
+  // What a run reads and writes.
+  struct Values {
+    const float* x = nullptr;
+    const float* scale = nullptr;  // Of the image, one number a channel; null: none.
+    float* y = nullptr;
+    Inputs inputs;  // Of the group.
+  };
   // The memory of one worker.
   struct Area {
+    float* right = nullptr;    // Weights of a unit times the scale.
     float* left = nullptr;     // The rows of a chunk, by tile: [inner][rows].
     float* sums = nullptr;     // Of a panel, by tile: [rows][vectors * lanes].
     float* tile = nullptr;     // Results of one tile on which steps work.
@@ -282,9 +278,14 @@ class Panels : public Kernel {
   int64_t Width() const { return loops_.vectors * loops_.lanes; }
   int64_t LeftFloats() const { return is_in_place_ ? 0 : RoundUp(chunk_rows_ * p_.inner(), 16); }
   int64_t SumFloats() const { return p_.inner() > kInnerBlock ? chunk_rows_ * Width() : 0; }
-  int64_t AreaFloats() const { return LeftFloats() + SumFloats() + 2 * TileFloats(); }
+  // Blocks are at most one vector of the widest kind longer than others.
+  int64_t RightFloats() const { return scale_ < 0 ? 0 : Width() * (kInnerBlock + 16); }
+  int64_t AreaFloats() const {
+    return RoundUp(RightFloats() + LeftFloats() + SumFloats() + 2 * TileFloats(), 16);
+  }
   Area AreaAt(std::byte* scratch, int64_t worker) const {
-    Area area{.left = reinterpret_cast<float*>(scratch) + worker * AreaFloats()};
+    Area area{.right = reinterpret_cast<float*>(scratch) + worker * AreaFloats()};
+    area.left = area.right + RightFloats();
     area.sums = area.left + LeftFloats();
     area.tile = area.sums + SumFloats();
     area.operand = area.tile + TileFloats();
@@ -306,8 +307,7 @@ class Panels : public Kernel {
   }
   // Returns the pixel of x that a tap has for a pixel of the result; null: it is outside.
   const float* TapOf(const float* x, const Pixel& at, int64_t tap_y, int64_t tap_x) const {
-    const int64_t in_y = at.y * p_.y.stride + tap_y * p_.y.dilation - p_.y.pad;
-    const int64_t in_x = at.x * p_.x.stride + tap_x * p_.x.dilation - p_.x.pad;
+    const int64_t in_y = p_.y.TapOf(at.y, tap_y), in_x = p_.x.TapOf(at.x, tap_x);
     if (in_y < 0 || in_y >= p_.in.height || in_x < 0 || in_x >= p_.in.width) return nullptr;
     return x + at.image * p_.in.image + in_y * p_.in.line + in_x * p_.in.pixel;
   }
@@ -366,10 +366,24 @@ class Panels : public Kernel {
   }
   const char* weights_bytes() const { return weights_->As<char>(); }
 
-  void RunPart(int64_t part, const float* x, float* y, Inputs inputs, const Area& area) const {
+  void RunPart(int64_t part, const Values& values, const Area& area) const {
     const Range rows = Range{0, p_.rows()}.Part(part / parts_.columns, parts_.rows);
     const Range vectors =
         Range{0, p_.Vectors(loops_.lanes)}.Part(part % parts_.columns, parts_.columns);
+    if (values.scale == nullptr) return RunRows(rows, vectors, values, area);
+    // Each image scales the weights by numbers of its own.
+    const int64_t pixels = p_.out.height * p_.out.width;
+    for (Range of_image = rows; of_image.begin < rows.end; of_image.begin = of_image.end) {
+      const int64_t image = of_image.begin / pixels;
+      of_image.end = std::min(rows.end, (image + 1) * pixels);
+      Values scaled = values;
+      scaled.scale += image * scale_step_;
+      RunRows(of_image, vectors, scaled, area);
+    }
+  }
+
+  void RunRows(const Range& rows, const Range& vectors, const Values& values,
+               const Area& area) const {
     const int64_t chunks = PartsOfAtMost(rows.count(), chunk_rows_);
     const int64_t panels = PartsOfAtMost(vectors.count(), loops_.vectors);
     const int64_t units = panels * p_.Blocks();
@@ -379,10 +393,10 @@ class Panels : public Kernel {
     };
     for (int64_t i = 0; i < chunks; ++i) {
       const Range chunk = rows.Part(i, chunks);
-      if (!is_in_place_) PackRows(x, chunk, BytesOf(unit(0)), area);
+      if (!is_in_place_) PackRows(values.x, chunk, BytesOf(unit(0)), area);
       for (int64_t j = 0; j < units; ++j) {
         const Range ahead = j + 1 < units ? BytesOf(unit(j + 1)) : Range{};
-        MultiplyUnit(x, chunk, unit(j), ahead, y, inputs, area);
+        MultiplyUnit(values, chunk, unit(j), ahead, area);
       }
     }
   }
@@ -419,19 +433,24 @@ class Panels : public Kernel {
   }
 
   // All rows of the chunk times one unit; the weights `ahead` are fetched meanwhile.
-  void MultiplyUnit(const float* x, const Range& chunk, const Unit& unit, const Range& ahead,
-                    float* y, Inputs inputs, const Area& area) const {
+  void MultiplyUnit(const Values& values, const Range& chunk, const Unit& unit, const Range& ahead,
+                    const Area& area) const {
     const int64_t tiles = Tiles(chunk), blocks = p_.Blocks();
     const Range inner = p_.Block(unit.block);
     const Side& in = p_.in;
     ProductTile tile{.vectors = unit.vectors.count(), .k = inner.count()};
     tile.right = reinterpret_cast<const float*>(weights_bytes() + BytesOf(unit).begin);
     tile.right_step = inner.count() * loops_.lanes;
+    if (values.scale != nullptr) {
+      loops_.scale(tile.right, values.scale + inner.begin, tile.vectors, tile.k, area.right);
+      tile.right = area.right;
+    }
     tile.ahead = weights_bytes() + ahead.begin;
     const int64_t pieces = PartsOfAtMost(inner.count(), kProductPiece);
     if (tiles >= kTilesMinToFetch) {
       tile.ahead_lines = PartsOfAtMost(ahead.count(), tiles * pieces * kProductLineBytes);
     }
+    const float* x = values.x;
     if (is_in_place_) {
       tile.row_step = in.pixel;
       if (in.block < p_.channels) {
@@ -457,25 +476,21 @@ class Panels : public Kernel {
       if (unit.block + 1 < blocks) {
         loops_.add(tile, sums);
       } else {
-        FinishTile(tile, rows.begin, unit.vectors, y, inputs, area);
+        FinishTile(tile, rows.begin, unit.vectors, values, area);
       }
       tile.ahead += tile.ahead_lines * pieces * kProductLineBytes;
     }
   }
 
-  // Returns how far from a row's first number the vector lies.
-  int64_t VectorPlace(int64_t vector) const {
-    const int64_t column = vector * loops_.lanes;
-    return column / p_.out.block * p_.out.plane + column % p_.out.block;
-  }
-
   // `row`: the first one of the tile.
-  void FinishTile(const ProductTile& tile, int64_t row, const Range& vectors, float* y,
-                  Inputs inputs, const Area& area) const {
+  void FinishTile(const ProductTile& tile, int64_t row, const Range& vectors, const Values& values,
+                  const Area& area) const {
+    const Inputs inputs = values.inputs;
+    float* const y = values.y;
     const int64_t lanes = loops_.lanes, width = vectors.count() * lanes;
     const bool is_whole = vectors.end * lanes <= p_.out.channels;
-    const int64_t place = VectorPlace(vectors.begin);
-    const int64_t step = p_.out.block == lanes ? p_.out.plane : lanes;
+    const int64_t place = p_.out.PlaceOf(vectors.begin * lanes);
+    const int64_t step = p_.out.VectorStep(lanes);
     int64_t places[kProductRowsMax];
     float* to[kProductRowsMax];
     const float* residual[kProductRowsMax];
@@ -489,6 +504,7 @@ class Panels : public Kernel {
     ProductTail tail{.bias = bias_.As<float>() + vectors.begin * lanes,
                      .low = bounds.low,
                      .high = bounds.high,
+                     .is_hard_swish = fused_.is_hard_swish,
                      .to = to,
                      .to_step = step};
     if (is_whole && fused_.steps.empty()) {
@@ -522,40 +538,23 @@ class Panels : public Kernel {
       }
       s.op.run(area.tile, operand, operand, area.tile, tile.rows * width, s.op.p, s.op.q);
     }
-    for (int64_t r = 0; r < tile.rows; ++r) CopyRow(in_tile[r], lanes, used, to[r], step);
+    for (int64_t r = 0; r < tile.rows; ++r)
+      CopyVectors(in_tile[r], lanes, used, lanes, to[r], step);
   }
 
   // Copies a tile's numbers to `to`, [rows][width].
   void Gather(const float* from, const int64_t* places, int64_t rows, int64_t width, int64_t used,
               int64_t step, float* to) const {
     for (int64_t r = 0; r < rows; ++r) {
-      CopyRow(from + places[r], step, used, to + r * width, loops_.lanes);
-    }
-  }
-
-  // Copies `used` numbers of one row of a tile. The steps are from a vector to the next one.
-  void CopyRow(const float* from, int64_t from_step, int64_t used, float* to,
-               int64_t to_step) const {
-    constexpr int64_t kMost = 16;  // Of a size that is known, a copy is no call.
-    const int64_t lanes = loops_.lanes;
-    if (from_step == to_step) {
-      std::copy_n(from, used, to);
-      return;
-    }
-    for (int64_t at = 0; at < used; at += lanes, from += from_step, to += to_step) {
-      const int64_t n = std::min(lanes, used - at);
-      if (n == kMost) {
-        std::copy_n(from, kMost, to);
-      } else {
-        std::copy_n(from, n, to);
-      }
+      CopyVectors(from + places[r], step, used, loops_.lanes, to + r * width, loops_.lanes);
     }
   }
 
   const ProductLoops& loops_ = Loops();
   Problem p_;
   Fused fused_;
-  int x_ = -1;
+  int x_ = -1, scale_ = -1;
+  int64_t scale_step_ = 0;  // From an image's scale to the next one's.
   int cores_ = 1;
   Parts parts_;
   int64_t chunk_rows_ = 1;
@@ -570,28 +569,32 @@ Status Lacks(const Node& node, std::string_view what) {
 }
 
 Status CheckConvolution(const GroupContext& context) {
-  const Node& node = context.node(0);
+  const Node& node = context.node(ProductAt(context));
   if (node.outputs[0].shape.size() != 4 || node.Int("group") != 1) {
     return Lacks(node, "not two axes and one group");
   }
   const Problem p = ProblemOf(context);
   if (p.taps() > 1 && p.rows() > kRowsMaxOfTaps) return Lacks(node, "several taps of many pixels");
   if (context.InputOf(node.inputs[2]) >= 0) return Lacks(node, "bias is no constant");
-  const Layout in = context.group.inputs[context.InputOf(node.inputs[0])].layout;
+  const Rows rows = RowsOf(context);
+  const Layout in = context.group.inputs[context.InputOf(rows.x)].layout;
   for (const Layout layout : {in, context.group.outputs[0].layout}) {
     const bool fits = layout == Layout::kChannelsLast || BlockOf(layout) == Loops().lanes;
     if (!fits) return Lacks(node, "channels do not lie in whole vectors");
   }
-  return OkStatus();
+  if (!rows.scale) return OkStatus();
+  if (context.InputOf(*rows.scale) < 0) return Lacks(node, "the scale is a constant");
+  const bool is_whole = FusedOf(context, p).done == context.group.nodes.size();
+  return is_whole ? OkStatus() : Lacks(node, "all that follows it");
 }
 
 }  // namespace
 
 Status CheckPanels(const GroupContext& context) {
-  const Node& node = context.node(0);
+  const Node& node = context.node(ProductAt(context));
   const TensorType& type = node.outputs[0];
   if (type.dtype != DType::kFloat32) return Lacks(node, "not f32");
-  if (context.InputOf(node.inputs[0]) < 0) return Lacks(node, "both sides are constants");
+  if (context.InputOf(RowsOf(context).x) < 0) return Lacks(node, "both sides are constants");
   if (context.InputOf(node.inputs[1]) >= 0) return Lacks(node, "weights are no constants");
   if (node.op == OpKind::kConv) return CheckConvolution(context);
   if (context.graph.type(node.inputs[1]).shape.size() != 2) return Lacks(node, "several matrices");
@@ -601,7 +604,7 @@ Status CheckPanels(const GroupContext& context) {
 
 bool PanelsPackHeldWeights(const GroupContext& context) {
   const Problem p = ProblemOf(context);
-  const Edge weights = context.node(0).inputs[1];
+  const Edge weights = context.node(ProductAt(context)).inputs[1];
   return !HeldForms(context, weights, GivenForm(p)).empty() &&
          HeldForms(context, weights, GivenForm(p), PackedForm(p).dims()).empty();
 }
@@ -611,5 +614,22 @@ StatusOr<std::unique_ptr<Kernel>> MakePanels(const GroupContext& context, size_t
   AG_TRY(kernel->Prepare(context, done));
   return kernel;
 }
+
+namespace {
+
+StatusOr<std::vector<std::string>> ScaledNames(const GroupContext& context) {
+  AG_TRY(CheckPanels(context));
+  return std::vector<std::string>{std::string(kPanelsName)};
+}
+
+StatusOr<std::unique_ptr<Kernel>> MakeScaled(const GroupContext& context, const std::string&,
+                                             size_t* done) {
+  AG_TRY(CheckPanels(context));
+  return MakePanels(context, done);
+}
+
+}  // namespace
+
+const Family kScaledFamily = {ScaledNames, MakeScaled, true};
 
 }  // namespace ag::cpu

@@ -1,6 +1,8 @@
 // The kernel "panels": a product of rows and a constant matrix by loops of our own
 // (product_loops.h), for matrix products and for convolutions of one tap, in f32. What follows the
-// product is computed on each tile while it is in registers or in the nearest cache.
+// product is computed on each tile while it is in registers or in the nearest cache; one number a
+// channel in front of it, as of squeeze and excitation (Hu and others 2018, section 3), is a factor
+// of the weights.
 #pragma once
 
 #include <string>
@@ -11,7 +13,8 @@ namespace ag::cpu {
 
 inline constexpr std::string_view kPanelsName = "panels";
 
-// Returns OK when the kernel takes the group, whose first node is a Conv or a MatMul. Else
+// Returns OK when the kernel takes the group, whose first node is a Conv or a MatMul, or a Mul in
+// front of a Conv (the whole group then). Else
 // kUnimplemented says what is missing.
 Status CheckPanels(const GroupContext& context);
 

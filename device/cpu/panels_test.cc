@@ -8,6 +8,7 @@
 
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/host.h"
+#include "device/cpu/loops_testing.h"
 #include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
 #include "plan/equivalence.h"
@@ -21,13 +22,10 @@ struct PanelsCase {
   Layout in = Layout::kPlain, out = Layout::kPlain;
 };
 
-Layout Blocks() {
-  return cpu::InstructionSet() == "avx512" ? Layout::kBlocked16 : Layout::kBlocked8;
-}
-
 GroupProblem PanelsProblem(const PanelsCase& c, const Graph& graph, int cores) {
   GroupProblem problem{.graph = graph, .cores = cores};
-  problem.pattern = c.text.find("conv(") != c.text.npos ? "conv" : "dense";
+  const bool is_scaled = c.text.find("mul(x, s)") != c.text.npos;
+  problem.pattern = c.text.find("conv(") == c.text.npos ? "dense" : is_scaled ? "scaled" : "conv";
   problem.input_layouts.assign(graph.inputs().size(), c.out);
   problem.input_layouts[0] = c.in;
   problem.output_layouts = {c.out};
@@ -135,9 +133,9 @@ TEST(Panels, ConvolutionsInEveryLayout) {
         {"1,20,8,8", "40,20,1,7", "strides=[1,1] pads=[0,3,0,3] dilations=[1,1]"},
         {"1,200,5,5", "24,200,3,2", "strides=[1,1] pads=[2,0,2,1] dilations=[2,1]"}}) {
     for (const auto& [in, out] : {std::pair(Layout::kChannelsLast, Layout::kChannelsLast),
-                                  {Blocks(), Blocks()},
-                                  {Blocks(), Layout::kChannelsLast},
-                                  {Layout::kChannelsLast, Blocks()}}) {
+                                  {cpu::BlockedLayout(), cpu::BlockedLayout()},
+                                  {cpu::BlockedLayout(), Layout::kChannelsLast},
+                                  {Layout::kChannelsLast, cpu::BlockedLayout()}}) {
       CheckOnCores({f.x, ConvolutionText(f.x, f.w, f.form, "output c"), in, out});
     }
   }
@@ -150,16 +148,33 @@ TEST(Panels, ConvolutionsWithWhatFollows) {
     const std::string residual = "input r f32[2," + channels + ",5,5]\n";
     for (const std::string tail : {"output relu(c)", "output sigmoid(c)", "output swish(c)",
                                    "output clip(c) min=0.1 max=0.3"}) {
-      for (const Layout layout : {Layout::kChannelsLast, Blocks()}) {
+      for (const Layout layout : {Layout::kChannelsLast, cpu::BlockedLayout()}) {
         CheckOnCores({tail, ConvolutionText(x, w, std::string(kOneTap), tail), layout, layout});
       }
     }
     for (const std::string tail :
          {"output add(c, r)", "output relu(add(r, c))", "output sigmoid(add(c, r))"}) {
-      for (const Layout layout : {Layout::kChannelsLast, Blocks()}) {
+      for (const Layout layout : {Layout::kChannelsLast, cpu::BlockedLayout()}) {
         CheckOnCores(
             {tail, ConvolutionText(x, w, std::string(kOneTap), residual + tail), layout, layout});
       }
+    }
+  }
+}
+
+TEST(Panels, ImagesTimesANumberAChannel) {
+  for (const auto& [images, inner, channels, size] :
+       {std::tuple(1, 32, 16, 7), {1, 72, 40, 5}, {3, 24, 32, 3}, {2, 300, 20, 4}}) {
+    const std::string x = fmt::format(
+        "input x f32[{0},{1},{3},{3}]\ninput s f32[{0},{1},1,1]\ny = mul(x, s)\n"
+        "c = conv(y, const f32[{2},{1},1,1] seed 1, const f32[{2}] seed 2) {4}\n",
+        images, inner, channels, size, kOneTap);
+    const std::string residual =
+        fmt::format("input r f32[{0},{1},{2},{2}]\n", images, channels, size);
+    for (const Layout layout : {Layout::kChannelsLast, cpu::BlockedLayout()}) {
+      CheckOnCores({"alone", x + "output c\n", layout, layout});
+      CheckOnCores({"relu", x + "output relu(c)\n", layout, layout});
+      CheckOnCores({"residual", x + residual + "output relu(add(c, r))\n", layout, layout});
     }
   }
 }

@@ -87,7 +87,7 @@ int ResidualPort(const GroupContext& context, size_t i) {
   if (other < 0) return -1;
   const Edge edge = context.node(i).inputs[other];
   const int port = context.InputOf(edge);
-  const bool same = port >= 0 && context.graph.type(edge) == context.node(0).outputs[0] &&
+  const bool same = port >= 0 && context.graph.type(edge) == context.node(i).outputs[0] &&
                     context.group.inputs[port].layout == context.group.outputs[0].layout;
   return same ? port : -1;
 }

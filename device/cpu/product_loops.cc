@@ -122,27 +122,44 @@ AG_INLINE void Finish(const Sums<lanes, kRows, kVectors>& sum, const ProductTail
       }
       value = value < low ? low : value;
       value = value > high ? high : value;
+      if (tail.is_hard_swish) HardSwishLanes<lanes>(&value);
       StoreLanes<lanes>(value, tail.to[r] + at);
     }
   }
 }
 
+template <int64_t lanes>
+AG_INLINE void Scale(const float* weights, const float* factors, int64_t vectors, int64_t k,
+                     float* to) {
+  using V = typename Lanes<lanes>::Vector;
+  for (int64_t v = 0; v < vectors; ++v) {
+    for (int64_t i = 0; i < k; ++i, weights += lanes, to += lanes) {
+      *reinterpret_cast<V*>(to) = *reinterpret_cast<const V*>(weights) * factors[i];
+    }
+  }
+}
+
 // A function for each size of a tile, so that each has the registers to itself.
-#define AG_PRODUCT_LOOPS(isa, lanes, most_rows, most_vectors, mark)                   \
-  template <int kRows, int kVectors>                                                  \
-  mark void Run##isa(const ProductTile& tile, float* sums, const ProductTail* tail) { \
-    Sums<lanes, kRows, kVectors> sum;                                                 \
-    Multiply<lanes, kRows, kVectors>(tile, sum);                                      \
-    if (tail == nullptr) return Store<lanes, kRows, kVectors>(sum, sums);             \
-    Finish<lanes, kRows, kVectors>(sum, *tail);                                       \
-  }                                                                                   \
-  template <size_t... size>                                                           \
-  constexpr ProductLoops Loops##isa(std::index_sequence<size...>) {                   \
-    return {lanes,                                                                    \
-            most_rows,                                                                \
-            most_vectors,                                                             \
-            {Run##isa<size / most_vectors + 1, size % most_vectors + 1>...}};         \
-  }                                                                                   \
+#define AG_PRODUCT_LOOPS(isa, lanes, most_rows, most_vectors, mark)                            \
+  template <int kRows, int kVectors>                                                           \
+  mark void Run##isa(const ProductTile& tile, float* sums, const ProductTail* tail) {          \
+    Sums<lanes, kRows, kVectors> sum;                                                          \
+    Multiply<lanes, kRows, kVectors>(tile, sum);                                               \
+    if (tail == nullptr) return Store<lanes, kRows, kVectors>(sum, sums);                      \
+    Finish<lanes, kRows, kVectors>(sum, *tail);                                                \
+  }                                                                                            \
+  mark void Scale##isa(const float* weights, const float* factors, int64_t vectors, int64_t k, \
+                       float* to) {                                                            \
+    Scale<lanes>(weights, factors, vectors, k, to);                                            \
+  }                                                                                            \
+  template <size_t... size>                                                                    \
+  constexpr ProductLoops Loops##isa(std::index_sequence<size...>) {                            \
+    return {lanes,                                                                             \
+            most_rows,                                                                         \
+            most_vectors,                                                                      \
+            {Run##isa<size / most_vectors + 1, size % most_vectors + 1>...},                   \
+            Scale##isa};                                                                       \
+  }                                                                                            \
   constexpr ProductLoops k##isa = Loops##isa(std::make_index_sequence<most_rows * most_vectors>());
 
 AG_PRODUCT_LOOPS(Avx512, 16, 8, 3, AG_AVX512)

@@ -40,6 +40,7 @@ struct ProductTail {
   // Bounds of the result. NaN stays NaN.
   float low = -std::numeric_limits<float>::infinity();
   float high = std::numeric_limits<float>::infinity();
+  bool is_hard_swish = false;  // The values within the bounds are given to hard swish.
   float* const* to = nullptr;  // The first column of each row.
   int64_t to_step = 0;         // From a vector to the next one.
 };
@@ -54,6 +55,10 @@ struct ProductLoops {
   int64_t vectors = 1;  // Likewise.
   // By (rows - 1) * ProductLoops::vectors + (vectors - 1) of the tile.
   Run runs[kProductSizes] = {};
+  // Multiplies row i of each vector of columns by factors[i]: weights and `to` are
+  // [vectors][k][lanes], 64-byte aligned.
+  void (*scale)(const float* weights, const float* factors, int64_t vectors, int64_t k,
+                float* to) = nullptr;
 
   // Stores the sums to sums[rows][vectors * lanes], which may be `start`.
   void add(const ProductTile& tile, float* sums) const { RunOf(tile)(tile, sums, nullptr); }

@@ -82,7 +82,12 @@ TEST(ProductLoops, TailsComeBehindTheSums) {
     }
     ProductTile tile = TileOf(sides, vectors);
     tile.start = start.data();
-    loops.finish(tile, {bias.data(), added, -0.5f, 0.75f, to, step});
+    loops.finish(tile, {.bias = bias.data(),
+                        .residual = added,
+                        .low = -0.5f,
+                        .high = 0.75f,
+                        .to = to,
+                        .to_step = step});
     int64_t written = 0;
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = 0; c < width; ++c) {
@@ -115,6 +120,35 @@ TEST(ProductLoops, NaNStaysNaNWithinBounds) {
       EXPECT_EQ(std::isnan(results[i]), i < width) << i;
     }
   });
+}
+
+TEST(ProductLoops, HardSwishComesBehindTheBounds) {
+  ForEachTile([](const ProductLoops& loops, int64_t rows, int64_t vectors) {
+    const Sides sides(loops, rows, vectors, 60);
+    const int64_t width = vectors * loops.lanes;
+    std::vector<float> results(rows * width);
+    float* to[kProductRowsMax];
+    for (int64_t r = 0; r < rows; ++r) to[r] = results.data() + r * width;
+    loops.finish(TileOf(sides, vectors),
+                 {.low = -5, .is_hard_swish = true, .to = to, .to_step = loops.lanes});
+    for (int64_t i = 0; i < rows * width; ++i) {
+      const double x = std::max(sides.Sum(i / width, i % width), -5.0);
+      ASSERT_NEAR(results[i], x * std::clamp(x + 3, 0.0, 6.0) / 6, 1e-4) << i;
+    }
+  });
+}
+
+TEST(ProductLoops, WeightsAreScaledByRow) {
+  for (const std::string& isa : UsableInstructionSets()) {
+    const ProductLoops& loops = ProductLoopsFor(isa);
+    constexpr int64_t kVectors = 3, kRows = 5;
+    const Waves weights(kVectors * kRows * loops.lanes, 1), factors(kRows, 2),
+        to(kVectors * kRows * loops.lanes, 3);
+    loops.scale(weights.data(), factors.data(), kVectors, kRows, to.data());
+    for (int64_t i = 0; i < kVectors * kRows * loops.lanes; ++i) {
+      ASSERT_EQ(to.data()[i], weights.data()[i] * factors.data()[i / loops.lanes % kRows]);
+    }
+  }
 }
 
 // Rows of 23 numbers in pieces of 8, some of them zeros.

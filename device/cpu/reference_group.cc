@@ -96,6 +96,6 @@ StatusOr<std::unique_ptr<Kernel>> MakeReference(const GroupContext& context, con
 
 }  // namespace
 
-const Family kReferenceFamily = {ReferenceNames, MakeReference};
+const Family kReferenceFamily = {ReferenceNames, MakeReference, true};
 
 }  // namespace ag::cpu

@@ -119,6 +119,6 @@ StatusOr<std::unique_ptr<Kernel>> MakeReorder(const GroupContext& context, const
 
 }  // namespace
 
-const Family kReorderFamily = {ReorderNames, MakeReorder};
+const Family kReorderFamily = {ReorderNames, MakeReorder, true};
 
 }  // namespace ag::cpu

@@ -153,6 +153,6 @@ StatusOr<std::unique_ptr<Kernel>> MakeRotary(const GroupContext& context, const 
 
 }  // namespace
 
-const Family kRotaryFamily = {RotaryNames, MakeRotary};
+const Family kRotaryFamily = {RotaryNames, MakeRotary, true};
 
 }  // namespace ag::cpu

@@ -24,7 +24,8 @@ OpSet OpsOf(const Graph& graph) {
 }
 
 // Whether the graph has an operator for each step behind the first that may not be missing.
-bool IsUsable(const GroupPattern& pattern, const OpSet& ops) {
+bool IsUsable(const GroupPattern& pattern, const OpSet& ops, const GroupingOptions& options) {
+  if (std::ranges::count(options.without, pattern.name) > 0) return false;
   const auto is_there = [&](OpKind op) { return ops[static_cast<size_t>(op)]; };
   for (size_t i = 1; i < pattern.steps.size(); ++i) {
     const PatternStep& step = pattern.steps[i];
@@ -412,7 +413,7 @@ CoverBasis::CoverBasis(const BriefSetting& setting, const GroupingOptions& optio
   const std::vector<GroupPattern>& all = setting.spec.patterns;
   const auto each_anchor = [&](const auto& visit) {
     for (size_t p = 0; p < all.size(); ++p) {
-      if (!IsUsable(all[p], ops)) continue;
+      if (!IsUsable(all[p], ops, options)) continue;
       for (const OpKind op : all[p].steps[0].ops) visit(static_cast<size_t>(op), p);
     }
   };
@@ -423,7 +424,7 @@ CoverBasis::CoverBasis(const BriefSetting& setting, const GroupingOptions& optio
   each_anchor([&](size_t op, size_t pattern) { begun_by[next[op]++] = pattern; });
   for (const GroupPattern& pattern : all) {
     patterns.emplace_back();
-    if (!IsUsable(pattern, ops)) continue;
+    if (!IsUsable(pattern, ops, options)) continue;
     PatternFacts& facts = patterns.back();
     facts.frame = KeyOfFrame(
         {pattern.name, setting.policy.precision, options.cores, setting.policy.cold_cache});

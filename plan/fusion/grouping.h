@@ -14,7 +14,8 @@ namespace ag {
 struct GroupingOptions {
   bool grouped = true;  // False: every operator is its own group (`unfused`).
   bool pieces = true;   // False: no trees and no further outputs, whatever the patterns' marks say.
-  int cores = 0;        // Cores per group; 0: all.
+  std::vector<std::string> without = {};  // Patterns of the spec of which no group is formed.
+  int cores = 0;                          // Cores per group; 0: all.
   // The layout that contractions prefer: a contraction takes it when its pattern lists it and it
   // fits, else the first fitting layout of the pattern. Nothing: the layout of LayoutChoices with
   // the cheapest groups, including reorders.

@@ -178,6 +178,47 @@ TEST(FormGroups, TakesConvolutionsByTheirForm) {
   }
 }
 
+TEST(FormGroups, TakesInvertedBottlenecks) {
+  const StatusOr<DeviceSpec> spec = ParseDeviceSpec(
+      "name forms\ndtypes f32\ncores 1\nflops_per_second 1e9\nbytes_per_second 1e9\n"
+      "launch_ns 1000\npattern conv = Conv [Add] [Relu] layouts plain\n"
+      "pattern expansion = {pointwise} [Relu] {depthwise} [Relu>] [ReduceMean] "
+      "layouts plain\n"
+      "pattern chain = {elementwise}+ layouts any\npattern reduce = {reduction} layouts any\n"
+      "pattern scaled = Mul {pointwise} [Add] [Relu] layouts plain\n");
+  const std::string head =
+      "input x f32[1,8,6,6]\nw = const f32[16,8,1,1] seed 1\nb = const f32[16] seed 2\n"
+      "w2 = const f32[16,1,3,3] seed 3\nw3 = const f32[8,16,1,1] seed 4\n"
+      "b3 = const f32[8] seed 5\n"
+      "c = conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]\n"
+      "d = conv(relu(c), w2, b) strides=[2,2] pads=[1,1,1,1] dilations=[1,1] group=16\n";
+  const std::string one = " strides=[1,1] pads=[0,0,0,0] dilations=[1,1]\n";
+  const std::string mean = "reduce_mean(r) axes=[2,3] keepdims=1\n";
+  const std::pair<std::string, const char*> cases[] = {
+      {"output relu(d)\n", "expansion Conv+Relu+Conv+Relu"},
+      {"r = relu(d)\noutput " + mean, "expansion Conv+Relu+Conv+Relu+ReduceMean"},
+      {"r = relu(d)\nm = " + mean + "output conv(mul(r, m), w3, b3)" + one,
+       "expansion Conv+Relu+Conv+Relu+ReduceMean; scaled Mul+Conv"},
+      {"r = relu(d)\nm = " + mean + "e = conv(mul(m, r), w3, b3)" + one +
+           "output relu(add(e, x3))\ninput x3 f32[1,8,3,3]\n",
+       "expansion Conv+Relu+Conv+Relu+ReduceMean; scaled Mul+Conv+Add+Relu"},
+      // The mean of other axes, and an image that is no channel's number.
+      {"r = relu(d)\noutput reduce_mean(r) axes=[1,2] keepdims=1\n",
+       "expansion Conv+Relu+Conv+Relu; reduce ReduceMean"},
+      {"r = relu(d)\noutput conv(mul(r, r), w3, b3)" + one,
+       "expansion Conv+Relu+Conv+Relu; chain Mul; conv Conv"},
+  };
+  for (const auto& [text, groups] : cases) {
+    std::string whole = head + text;
+    if (const size_t input = whole.find("input x3"); input != whole.npos) {
+      whole = whole.substr(input) + whole.substr(0, input);
+    }
+    EXPECT_EQ(Groups(GraphOf(whole), {}, *spec), groups) << text;
+  }
+  EXPECT_EQ(Groups(GraphOf(head + "output relu(d)\n"), {.without = {"expansion"}}, *spec),
+            "conv Conv+Relu; conv Conv+Relu");
+}
+
 TEST(FormGroups, UngroupedIsOneOperatorEach) {
   const Graph graph = GraphOf("input x f32[4]\noutput relu(exp(neg(x)))\n");
   EXPECT_EQ(Groups(graph), "chain Neg+Exp+Relu");

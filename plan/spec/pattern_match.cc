@@ -41,13 +41,34 @@ bool RunsAlong(const Shape& operand, const Shape& shape, size_t axis) {
   return true;
 }
 
+// Whether a product scales each channel of an image by a number of its own.
+bool ScalesChannels(const Graph& graph, const Node& product) {
+  const TensorType& image = product.outputs[0];
+  if (product.op != OpKind::kMul || image.shape.size() != 4) return false;
+  const Shape scale = {image.shape[0], image.shape[1], 1, 1};
+  const auto reads = [&](int image_at) {
+    const Edge x = product.inputs[image_at], s = product.inputs[1 - image_at];
+    return graph.type(x) == image && graph.type(s).shape == scale && !graph.is_constant(x.node) &&
+           !graph.is_constant(s.node);
+  };
+  return reads(0) || reads(1);
+}
+
+bool IsMeanOfImage(const Node& node) {
+  return node.op == OpKind::kReduceMean && node.outputs[0].shape.size() == 4 &&
+         node.IntList("axes") == Ints{2, 3} && node.Int("keepdims") == 1;
+}
+
 // The rule of steps without marks.
 bool IsStepUsable(const Graph& graph, OpKind anchor, Edge link, NodeId step) {
-  const Node& node = graph.node(step);
+  const Node &node = graph.node(step), &before = graph.node(link.node);
   if (node.op == OpKind::kConv) {
+    if (Has(anchor, kElementwise) && !ScalesChannels(graph, before)) return false;
     return node.inputs[0] == link && graph.is_constant(node.inputs[1].node) &&
            graph.is_constant(node.inputs[2].node);
   }
+  if (Has(node.op, kReduction)) return IsMeanOfImage(node);
+  if (before.op == OpKind::kConv) anchor = OpKind::kConv;
   if (node.outputs.size() != 1 || node.outputs[0].shape != graph.type(link).shape) return false;
   if (node.op == OpKind::kSoftmax && node.Int("axis") + 1 != std::ssize(node.outputs[0].shape))
     return false;

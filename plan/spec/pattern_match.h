@@ -18,8 +18,10 @@ struct NextNode {
 };
 
 // Returns the match after a further operator; 0: it does not fit. A step without marks keeps the
-// shape of `link`, but a convolution may change the number of channels, and `link` is its image. In
-// element-wise groups the other operands may be anything. In other groups they are tensors of the
+// shape of `link`, but a convolution may change the number of channels, and `link` is its image; in
+// an element-wise group `link` is that image times one number a channel. A reduction is the mean of
+// each channel of an image. In element-wise groups the other operands may be anything. In other
+// groups, and behind a convolution, they are tensors of the
 // result's shape, or constants: a scalar, or one value per channel (axis 1 after a convolution,
 // else the last axis). Softmax runs along the last axis.
 // A step with "&" takes any other operands from outside the group: an element-wise one those that
