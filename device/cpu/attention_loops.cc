@@ -138,17 +138,16 @@ AG_ATTENTION_LOOPS(EvenAvx2, 8, 4, 3, AG_AVX2)
 AG_ATTENTION_LOOPS(TallAvx2, 8, 6, 2, AG_AVX2)
 AG_ATTENTION_LOOPS(WideAvx2, 8, 2, 4, AG_AVX2)
 AG_ATTENTION_LOOPS(NarrowAvx2, 4, 4, 2, AG_AVX2)
-AG_ATTENTION_LOOPS(EvenSse, 4, 3, 3, )
-AG_ATTENTION_LOOPS(TallSse, 4, 4, 2, )
-AG_ATTENTION_LOOPS(WideSse, 4, 2, 4, )
+// One tile for all forms: each adds 50 KB to every program.
+AG_ATTENTION_LOOPS(Sse, 4, 4, 2, )
 
 }  // namespace
 
 const AttentionLoops<float>& AttentionLoopsFor(std::string_view isa, std::string_view form) {
-  if (form == "tall") return ForInstructionSet(isa, kTallAvx512, kTallAvx2, kTallSse);
-  if (form == "narrow") return ForInstructionSet(isa, kNarrowAvx512, kNarrowAvx2, kTallSse);
-  if (form == "wide") return ForInstructionSet(isa, kWideAvx512, kWideAvx2, kWideSse);
-  return ForInstructionSet(isa, kEvenAvx512, kEvenAvx2, kEvenSse);
+  if (form == "tall") return ForInstructionSet(isa, kTallAvx512, kTallAvx2, kSse);
+  if (form == "narrow") return ForInstructionSet(isa, kNarrowAvx512, kNarrowAvx2, kSse);
+  if (form == "wide") return ForInstructionSet(isa, kWideAvx512, kWideAvx2, kSse);
+  return ForInstructionSet(isa, kEvenAvx512, kEvenAvx2, kSse);
 }
 
 }  // namespace ag::cpu
