@@ -20,6 +20,24 @@ struct Range {
 // Returns into how many parts n things are cut, each of `most` or fewer.
 inline int64_t PartsOfAtMost(int64_t n, int64_t most) { return (n + most - 1) / most; }
 
+// How cores share work on rows (or lines) and columns: each of rows * columns parts has a range of
+// both.
+struct Parts {
+  int64_t rows = 1, columns = 1;
+};
+
+// Returns the parts, as many as cores, with the least cost(Parts); of equals those with the most
+// parts of columns.
+template <class Cost>
+Parts LeastParts(int cores, const Cost& cost) {
+  Parts best{.rows = cores};
+  for (int64_t columns = 2; columns <= cores; ++columns) {
+    const Parts parts{.rows = cores / columns, .columns = columns};
+    if (cores % columns == 0 && cost(parts) <= cost(best)) best = parts;
+  }
+  return best;
+}
+
 // Where one side's pixels lie: channel c of pixel (y, x) of an image at
 // y * line + x * pixel + c / block * plane + c % block.
 struct Side {

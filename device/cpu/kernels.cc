@@ -43,22 +43,18 @@ bool HasNoWork(const GroupContext& context) {
   });
 }
 
-// True for softmax in a group with others.
-bool IsAttention(const GroupContext& context) {
-  const auto is_softmax = [&](NodeId id) { return context.graph.node(id).op == OpKind::kSoftmax; };
-  return context.group.nodes.size() > 1 && std::ranges::any_of(context.group.nodes, is_softmax);
+bool HasOp(const GroupContext& context, OpKind op, size_t from = 0) {
+  const auto is_op = [&](NodeId id) { return context.graph.node(id).op == op; };
+  return std::any_of(context.group.nodes.begin() + from, context.group.nodes.end(), is_op);
 }
 
-// True for a concat in a group with others.
-bool IsRotary(const GroupContext& context) {
-  const auto is_concat = [&](NodeId id) { return context.graph.node(id).op == OpKind::kConcat; };
-  return context.group.nodes.size() > 1 && std::ranges::any_of(context.group.nodes, is_concat);
-}
-
-// True for a convolution behind another operator.
-bool HasConvolutionBehind(const GroupContext& context) {
-  const auto is_conv = [&](NodeId id) { return context.graph.node(id).op == OpKind::kConv; };
-  return std::any_of(context.group.nodes.begin() + 1, context.group.nodes.end(), is_conv);
+// Returns the family of a group in which one of these operators is with others; null: in none.
+const Family* FamilyOfSeveral(const GroupContext& context) {
+  if (context.group.nodes.size() < 2) return nullptr;
+  if (HasOp(context, OpKind::kSoftmax)) return &kAttentionFamily;
+  if (HasOp(context, OpKind::kConcat)) return &kRotaryFamily;
+  if (!HasOp(context, OpKind::kConv, 1)) return nullptr;
+  return context.node(0).op == OpKind::kConv ? &kExpansionFamily : &kScaledFamily;
 }
 
 bool IsLayerNorm(OpKind op) { return op == OpKind::kLayerNorm || op == OpKind::kRmsNorm; }
@@ -76,11 +72,7 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   if (context.group.nodes.empty()) {
     return Err(StatusCode::kInvalidArgument, "group {}: no nodes", context.group.pattern);
   }
-  if (IsAttention(context)) return &kAttentionFamily;
-  if (IsRotary(context)) return &kRotaryFamily;
-  if (HasConvolutionBehind(context)) {
-    return context.node(0).op == OpKind::kConv ? &kExpansionFamily : &kScaledFamily;
-  }
+  if (const Family* several = FamilyOfSeveral(context)) return several;
   const OpKind op = context.node(0).op;
   const OpInfo& info = Info(op);
   if (op == OpKind::kConv) return &kConvolutionFamily;

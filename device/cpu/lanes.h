@@ -81,6 +81,16 @@ AG_INLINE void HardSwishLanes(typename Lanes<lanes>::Vector* x) {
   *x *= (low > six ? six : low) * (1.0f / 6);
 }
 
+// Computes RegisterOps of x. The bounds are given as vectors, so that a loop makes them once.
+template <int64_t lanes>
+AG_INLINE void ApplyOps(const typename Lanes<lanes>::Vector& low,
+                        const typename Lanes<lanes>::Vector& high, bool is_hard_swish,
+                        typename Lanes<lanes>::Vector* x) {
+  *x = *x < low ? low : *x;
+  *x = *x > high ? high : *x;
+  if (is_hard_swish) HardSwishLanes<lanes>(x);
+}
+
 // Returns what belongs to an instruction set of InstructionSet(): "avx512", "avx2", or any other.
 template <class T>
 const T& ForInstructionSet(std::string_view isa, const T& avx512, const T& avx2, const T& any) {

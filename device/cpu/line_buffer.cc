@@ -23,19 +23,13 @@ constexpr std::string_view kName = "line_buffer";
 
 // What follows a convolution.
 struct Activation {
-  ValueBounds bounds;
-  bool is_hard_swish = false;
-  std::optional<BlockOp<float>> other;
+  RegisterOps ops;
+  std::optional<BlockOp<float>> other;  // In the place of `ops`.
 };
 
 Activation ActivationOf(const Node& node) {
-  Activation activation{.is_hard_swish = node.op == OpKind::kHardSwish};
-  if (const std::optional<ValueBounds> bounds = BoundsOf(node)) {
-    activation.bounds = *bounds;
-  } else if (!activation.is_hard_swish) {
-    activation.other = BlockOpOf<float>(node);
-  }
-  return activation;
+  const std::optional<RegisterOps> ops = RegisterOpsOf(node);
+  return ops ? Activation{.ops = *ops} : Activation{.other = BlockOpOf<float>(node)};
 }
 
 // The nodes of a group; null: there is no activation.
@@ -59,11 +53,6 @@ Nodes NodesOf(const GroupContext& context) {
   }
   return nodes;
 }
-
-// How cores share the work: each part has a range of the result's lines and one of vectors.
-struct Parts {
-  int64_t lines = 1, columns = 1;
-};
 
 class LineBuffer : public Kernel {
  public:
@@ -96,7 +85,7 @@ class LineBuffer : public Kernel {
     const auto* x = static_cast<const float*>(inputs[x_]);
     auto* y = image_port_ < 0 ? nullptr : static_cast<float*>(outputs[image_port_]);
     auto* const sums = reinterpret_cast<float*>(context.scratch + cores_ * AreaBytes());
-    ParallelFor(cores_, parts_.lines * parts_.columns, 1,
+    ParallelFor(cores_, parts_.rows * parts_.columns, 1,
                 [&](int64_t begin, int64_t end, int worker) {
                   const Area area = AreaAt(context.scratch + worker * AreaBytes());
                   for (int64_t i = begin; i < end; ++i) RunPart(i, x, y, area, sums);
@@ -106,7 +95,7 @@ class LineBuffer : public Kernel {
   }
 
   size_t scratch_bytes() const override {
-    const int64_t sums = mean_port_ < 0 ? 0 : parts_.lines * images_ * SumFloats();
+    const int64_t sums = mean_port_ < 0 ? 0 : parts_.rows * images_ * SumFloats();
     return static_cast<size_t>(cores_ * AreaBytes() + sums * int64_t{sizeof(float)});
   }
 
@@ -160,17 +149,12 @@ class LineBuffer : public Kernel {
   // by both sides of it.
   Parts ChooseParts() const {
     const auto cost = [&](const Parts& parts) {
-      const int64_t lines = PartsOfAtMost(images_ * out_.height, parts.lines);
+      const int64_t lines = PartsOfAtMost(images_ * out_.height, parts.rows);
       const int64_t vectors = PartsOfAtMost(Vectors(), parts.columns);
-      const int64_t made = lines * y_axis_.stride + (parts.lines > 1 ? y_axis_.span() - 1 : 0);
+      const int64_t made = lines * y_axis_.stride + (parts.rows > 1 ? y_axis_.span() - 1 : 0);
       return vectors * (made * in_.width * inner_ + lines * out_.width * taps());
     };
-    Parts best{.columns = cores_};
-    for (int64_t lines = 2; lines <= cores_; ++lines) {
-      const Parts parts{.lines = lines, .columns = cores_ / lines};
-      if (cores_ % lines == 0 && cost(parts) < cost(best)) best = parts;
-    }
-    return best;
+    return LeastParts(cores_, cost);
   }
 
   // Returns weights [channels][count] as [vectors][count][lanes], with zeros behind the last one.
@@ -212,7 +196,7 @@ class LineBuffer : public Kernel {
 
   // `sums`: [parts of lines][images][SumFloats].
   void RunPart(int64_t part, const float* x, float* y, const Area& area, float* sums) const {
-    const Range lines = Range{0, images_ * out_.height}.Part(part / parts_.columns, parts_.lines);
+    const Range lines = Range{0, images_ * out_.height}.Part(part / parts_.columns, parts_.rows);
     const Range vectors = Range{0, Vectors()}.Part(part % parts_.columns, parts_.columns);
     const int64_t slices = PartsOfAtMost(vectors.count(), products_.vectors);
     std::fill_n(area.zeros, LineFloats(), 0.0f);
@@ -248,7 +232,7 @@ class LineBuffer : public Kernel {
         for (; made < needed; ++made) {
           MakeLine(x + image * in_.image + made * in_.line, slice, LineAt(made, *slice, area));
         }
-        ReadLines({image, line}, *slice, y, area);
+        MakeResult({image, line}, *slice, y, area);
       }
       at += end - first;
     }
@@ -275,9 +259,7 @@ class LineBuffer : public Kernel {
     tile.right_step = inner_ * products_.lanes;
     float* to[kProductRowsMax];
     ProductTail tail{.bias = expand_bias_.As<float>() + slice->vectors.begin * products_.lanes,
-                     .low = expand_after_.bounds.low,
-                     .high = expand_after_.bounds.high,
-                     .is_hard_swish = expand_after_.is_hard_swish,
+                     .ops = expand_after_.ops,
                      .to = to,
                      .to_step = products_.lanes};
     for (int64_t t = 0; t < tiles; ++t) {
@@ -304,7 +286,7 @@ class LineBuffer : public Kernel {
   };
 
   // One line of the depthwise convolution's result.
-  void ReadLines(const Line& line, const Slice& slice, float* y, const Area& area) const {
+  void MakeResult(const Line& line, const Slice& slice, float* y, const Area& area) const {
     const int64_t lanes = products_.lanes, width = slice.vectors.count() * lanes;
     const int64_t first = slice.vectors.begin, channel = first * lanes;
     const int64_t used = std::min(width, out_.channels - channel);
@@ -319,9 +301,7 @@ class LineBuffer : public Kernel {
                     .from_step = x_axis_.stride * width,
                     .weights = window_weights_->As<float>() + first * taps() * lanes,
                     .bias = window_bias_.As<float>() + channel,
-                    .low = window_after_.bounds.low,
-                    .high = window_after_.bounds.high,
-                    .is_hard_swish = window_after_.is_hard_swish,
+                    .ops = window_after_.ops,
                     .to = area.tile,
                     .to_step = is_direct ? out_.pixel : width,
                     .to_vector_step = is_direct ? out_.VectorStep(lanes) : lanes};
@@ -353,7 +333,7 @@ class LineBuffer : public Kernel {
     for (int64_t image = 0; image < images_; ++image, means += out_.channels) {
       for (int64_t c = 0; c < out_.channels; ++c) {
         float sum = 0;
-        for (int64_t part = 0; part < parts_.lines && c < channels_; ++part) {
+        for (int64_t part = 0; part < parts_.rows && c < channels_; ++part) {
           sum += sums[(part * images_ + image) * SumFloats() + c];
         }
         means[c] = sum * scale;

@@ -130,9 +130,8 @@ struct Step {
 struct Fused {
   std::optional<Edge> bias;
   int residual = -1;  // Input port.
-  std::optional<ValueBounds> bounds;
-  bool is_hard_swish = false;
-  std::vector<Step> steps;  // In this order behind the others.
+  std::optional<RegisterOps> ops;
+  std::vector<Step> steps;  // In this order behind `ops`.
   size_t done = 1;          // Nodes of the group, with the product.
 };
 
@@ -149,7 +148,7 @@ bool AppendStep(const GroupContext& context, size_t i, std::vector<Step>* steps)
 
 // Takes one node into `fused`; returns false where it does not fit behind what is there.
 bool Append(const GroupContext& context, size_t i, const Problem& p, Fused* fused) {
-  const bool is_last = fused->bounds || fused->is_hard_swish || !fused->steps.empty();
+  const bool is_last = fused->ops || !fused->steps.empty();
   if (!is_last && fused->residual < 0) {
     if (!fused->bias && !p.is_convolution) {
       fused->bias = ColumnBias(context, i, p.columns);
@@ -160,14 +159,10 @@ bool Append(const GroupContext& context, size_t i, const Problem& p, Fused* fuse
   }
   // The padding of blocked channels must stay zero.
   const bool is_padded = p.out.channels != p.columns;
-  const std::optional<ValueBounds> bounds = BoundsOf(context.node(i));
-  if (bounds && !is_last) {
-    if (is_padded && (bounds->low > 0 || bounds->high < 0)) return false;
-    fused->bounds = bounds;
-    return true;
-  }
-  if (context.node(i).op == OpKind::kHardSwish && !is_last) {
-    fused->is_hard_swish = true;
+  const std::optional<RegisterOps> ops = RegisterOpsOf(context.node(i));
+  if (ops && !is_last) {
+    if (is_padded && !ops->bounds.HasZero()) return false;
+    fused->ops = ops;
     return true;
   }
   return !is_padded && AppendStep(context, i, &fused->steps);
@@ -185,11 +180,6 @@ Fused FusedOf(const GroupContext& context, const Problem& p) {
   return fused;
 }
 
-// How cores share the product: each of rows * columns parts has a range of rows and one of vectors.
-struct Parts {
-  int64_t rows = 1, columns = 1;
-};
-
 // Returns the parts whose largest one has the least to do: products, rows that every part packs,
 // weights that every part reads from a far cache. In cycles / 16 for each number of a row, on a
 // core that multiplies two vectors a cycle.
@@ -200,12 +190,7 @@ Parts PartsOf(const Problem& p, const ProductLoops& loops, int cores) {
     const int64_t padded = RoundUp(rows, std::min(loops.rows, int64_t{4}));
     return padded * vectors * 8 + rows * 32 + vectors * 48;
   };
-  Parts best{.rows = cores};
-  for (int64_t columns = 2; columns <= cores; ++columns) {
-    const Parts parts{.rows = cores / columns, .columns = columns};
-    if (cores % columns == 0 && cost(parts) <= cost(best)) best = parts;
-  }
-  return best;
+  return LeastParts(cores, cost);
 }
 
 class Panels : public Kernel {
@@ -500,11 +485,8 @@ class Panels : public Kernel {
     }
     const auto* added =
         fused_.residual < 0 ? nullptr : static_cast<const float*>(inputs[fused_.residual]);
-    const ValueBounds bounds = fused_.bounds.value_or(ValueBounds{});
     ProductTail tail{.bias = bias_.As<float>() + vectors.begin * lanes,
-                     .low = bounds.low,
-                     .high = bounds.high,
-                     .is_hard_swish = fused_.is_hard_swish,
+                     .ops = fused_.ops.value_or(RegisterOps{}),
                      .to = to,
                      .to_step = step};
     if (is_whole && fused_.steps.empty()) {
@@ -588,6 +570,17 @@ Status CheckConvolution(const GroupContext& context) {
   return is_whole ? OkStatus() : Lacks(node, "all that follows it");
 }
 
+StatusOr<std::vector<std::string>> ScaledNames(const GroupContext& context) {
+  AG_TRY(CheckPanels(context));
+  return std::vector<std::string>{std::string(kPanelsName)};
+}
+
+StatusOr<std::unique_ptr<Kernel>> MakeScaled(const GroupContext& context, const std::string&,
+                                             size_t* done) {
+  AG_TRY(CheckPanels(context));
+  return MakePanels(context, done);
+}
+
 }  // namespace
 
 Status CheckPanels(const GroupContext& context) {
@@ -614,21 +607,6 @@ StatusOr<std::unique_ptr<Kernel>> MakePanels(const GroupContext& context, size_t
   AG_TRY(kernel->Prepare(context, done));
   return kernel;
 }
-
-namespace {
-
-StatusOr<std::vector<std::string>> ScaledNames(const GroupContext& context) {
-  AG_TRY(CheckPanels(context));
-  return std::vector<std::string>{std::string(kPanelsName)};
-}
-
-StatusOr<std::unique_ptr<Kernel>> MakeScaled(const GroupContext& context, const std::string&,
-                                             size_t* done) {
-  AG_TRY(CheckPanels(context));
-  return MakePanels(context, done);
-}
-
-}  // namespace
 
 const Family kScaledFamily = {ScaledNames, MakeScaled, true};
 

@@ -108,6 +108,12 @@ std::optional<ValueBounds> BoundsOf(const Node& node) {
   return ValueBounds{static_cast<float>(node.Float("min")), static_cast<float>(node.Float("max"))};
 }
 
+std::optional<RegisterOps> RegisterOpsOf(const Node& node) {
+  if (node.op == OpKind::kHardSwish) return RegisterOps{.is_hard_swish = true};
+  const std::optional<ValueBounds> bounds = BoundsOf(node);
+  return bounds ? std::optional(RegisterOps{*bounds}) : std::nullopt;
+}
+
 Tail MakeTail(const GroupContext& context, size_t first, size_t count_max,
               const OperandDesc& desc) {
   Tail tail;

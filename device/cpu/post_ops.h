@@ -3,10 +3,10 @@
 #pragma once
 
 #include <functional>
-#include <limits>
 #include <optional>
 
 #include "device/cpu/onednn.h"
+#include "device/cpu/register_ops.h"
 
 namespace ag::cpu {
 
@@ -49,12 +49,11 @@ int ResidualPort(const GroupContext& context, size_t i);
 // columns.
 std::optional<Edge> ColumnBias(const GroupContext& context, size_t i, int64_t columns);
 
-// The bounds that a relu or clip puts on values; nothing: it is another operator.
-struct ValueBounds {
-  float low = -std::numeric_limits<float>::infinity();
-  float high = std::numeric_limits<float>::infinity();
-};
+// Returns the bounds of a relu or clip; nothing: it is another operator.
 std::optional<ValueBounds> BoundsOf(const Node& node);
+
+// Returns what loops compute in registers for the node; nothing: it is another operator.
+std::optional<RegisterOps> RegisterOpsOf(const Node& node);
 
 // Returns true when node i reads node i-1's only output exactly once and no port outside reads it.
 bool Follows(const GroupContext& context, size_t i);

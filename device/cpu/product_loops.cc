@@ -106,7 +106,7 @@ AG_INLINE void Store(const Sums<lanes, kRows, kVectors>& sum, float* sums) {
 template <int64_t lanes, int kRows, int kVectors>
 AG_INLINE void Finish(const Sums<lanes, kRows, kVectors>& sum, const ProductTail& tail) {
   using V = typename Lanes<lanes>::Vector;
-  const V low = V{} + tail.low, high = V{} + tail.high;
+  const V low = V{} + tail.ops.bounds.low, high = V{} + tail.ops.bounds.high;
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
     V bias{};
@@ -120,9 +120,7 @@ AG_INLINE void Finish(const Sums<lanes, kRows, kVectors>& sum, const ProductTail
         LoadLanes<lanes>(tail.residual[r] + at, &residual);
         value += residual;
       }
-      value = value < low ? low : value;
-      value = value > high ? high : value;
-      if (tail.is_hard_swish) HardSwishLanes<lanes>(&value);
+      ApplyOps<lanes>(low, high, tail.ops.is_hard_swish, &value);
       StoreLanes<lanes>(value, tail.to[r] + at);
     }
   }

@@ -5,8 +5,9 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string_view>
+
+#include "device/cpu/register_ops.h"
 
 namespace ag::cpu {
 
@@ -37,10 +38,7 @@ struct ProductTile {
 struct ProductTail {
   const float* bias = nullptr;             // One number a column; null: none.
   const float* const* residual = nullptr;  // What is added, lies as `to` does; null: none.
-  // Bounds of the result. NaN stays NaN.
-  float low = -std::numeric_limits<float>::infinity();
-  float high = std::numeric_limits<float>::infinity();
-  bool is_hard_swish = false;  // The values within the bounds are given to hard swish.
+  RegisterOps ops;
   float* const* to = nullptr;  // The first column of each row.
   int64_t to_step = 0;         // From a vector to the next one.
 };

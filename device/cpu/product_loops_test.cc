@@ -84,8 +84,7 @@ TEST(ProductLoops, TailsComeBehindTheSums) {
     tile.start = start.data();
     loops.finish(tile, {.bias = bias.data(),
                         .residual = added,
-                        .low = -0.5f,
-                        .high = 0.75f,
+                        .ops = {{.low = -0.5f, .high = 0.75f}},
                         .to = to,
                         .to_step = step});
     int64_t written = 0;
@@ -112,10 +111,7 @@ TEST(ProductLoops, NaNStaysNaNWithinBounds) {
     std::vector<float> results(rows * width);
     float* to[kProductRowsMax];
     for (int64_t r = 0; r < rows; ++r) to[r] = results.data() + r * width;
-    loops.finish(TileOf(sides, vectors), {.low = 0,
-                                          .high = std::numeric_limits<float>::infinity(),
-                                          .to = to,
-                                          .to_step = loops.lanes});
+    loops.finish(TileOf(sides, vectors), {.ops = {{.low = 0}}, .to = to, .to_step = loops.lanes});
     for (int64_t i = 0; i < rows * width; ++i) {
       EXPECT_EQ(std::isnan(results[i]), i < width) << i;
     }
@@ -130,7 +126,7 @@ TEST(ProductLoops, HardSwishComesBehindTheBounds) {
     float* to[kProductRowsMax];
     for (int64_t r = 0; r < rows; ++r) to[r] = results.data() + r * width;
     loops.finish(TileOf(sides, vectors),
-                 {.low = -5, .is_hard_swish = true, .to = to, .to_step = loops.lanes});
+                 {.ops = {{.low = -5}, true}, .to = to, .to_step = loops.lanes});
     for (int64_t i = 0; i < rows * width; ++i) {
       const double x = std::max(sides.Sum(i / width, i % width), -5.0);
       ASSERT_NEAR(results[i], x * std::clamp(x + 3, 0.0, 6.0) / 6, 1e-4) << i;

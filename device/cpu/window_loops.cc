@@ -67,10 +67,10 @@ AG_INLINE void AddLine(const WindowTile& tile, const float* from, const float* w
 template <int64_t lanes, int kPixels, class Form>
 AG_INLINE void Run(const WindowTile& tile) {
   using V = typename Lanes<lanes>::Vector;
-  const V low = V{} + tile.low, high = V{} + tile.high;
   const float* weights = tile.weights;
   const int64_t to_step = tile.to_step;
-  const bool is_hard_swish = tile.is_hard_swish;
+  const V low = V{} + tile.ops.bounds.low, high = V{} + tile.ops.bounds.high;
+  const bool is_hard_swish = tile.ops.is_hard_swish;
   for (int64_t v = 0; v < tile.vectors; ++v) {
     V sum[kPixels];
     LoadLanes<lanes>(tile.bias + v * lanes, &sum[0]);
@@ -82,10 +82,8 @@ AG_INLINE void Run(const WindowTile& tile) {
     float* const to = tile.to + v * tile.to_vector_step;
 #pragma GCC unroll 8
     for (int i = 0; i < kPixels; ++i) {
-      V value = sum[i] < low ? low : sum[i];
-      value = value > high ? high : value;
-      if (is_hard_swish) HardSwishLanes<lanes>(&value);
-      StoreLanes<lanes>(value, to + i * to_step);
+      ApplyOps<lanes>(low, high, is_hard_swish, &sum[i]);
+      StoreLanes<lanes>(sum[i], to + i * to_step);
     }
   }
 }
@@ -105,7 +103,8 @@ AG_INLINE void Add(const PixelSums& pixels) {
 }
 
 // What place i of WindowLoops::runs is for. Narrow results, of fewer pixels, are left to the loops
-// of any form, and so are vectors of which a processor loads two a cycle.
+// of any form. So are shorter vectors, since each form adds to every program: what sharing the
+// loads gains was measured with AVX-512 only.
 constexpr int kFormPixelsMin = 4;
 constexpr int PixelsAt(size_t i) { return static_cast<int>(i) % kWindowPixelsMax + 1; }
 constexpr WindowForm FormAt(size_t i, int64_t lanes) {

@@ -4,8 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string_view>
+
+#include "device/cpu/register_ops.h"
 
 namespace ag::cpu {
 
@@ -19,10 +20,7 @@ struct WindowTile {
   int64_t tap_step = 0, from_step = 0;
   const float* weights = nullptr;  // [vectors][taps_y][taps_x][lanes], 64-byte aligned.
   const float* bias = nullptr;     // One number a channel.
-  // Bounds of the result. NaN stays NaN.
-  float low = -std::numeric_limits<float>::infinity();
-  float high = std::numeric_limits<float>::infinity();
-  bool is_hard_swish = false;  // The values within the bounds are given to hard swish.
+  RegisterOps ops;
   float* to = nullptr;
   int64_t to_step = 0;         // From a pixel to the next one.
   int64_t to_vector_step = 0;  // From a vector to the next one.

@@ -49,10 +49,10 @@ struct Fused {
   size_t done = 1;
 };
 
-// ValueBounds that leave zeros as they are, since the padding of blocked channels must stay zero.
+// Bounds that leave zeros as they are, since the padding of blocked channels must stay zero.
 bool SetBounds(const Node& node, Fused* fused) {
   const std::optional<ValueBounds> bounds = BoundsOf(node);
-  if (!bounds || bounds->low > 0 || bounds->high < 0) return false;
+  if (!bounds || !bounds->HasZero()) return false;
   fused->bounds = *bounds;
   return true;
 }
