@@ -125,7 +125,8 @@ class LineBuffer : public Kernel {
   };
 
   int64_t taps() const { return y_axis_.taps * x_axis_.taps; }
-  int64_t Vectors() const { return PartsOfAtMost(channels_, products_.lanes); }
+  // With those that are padding of the result's blocks.
+  int64_t Vectors() const { return PartsOfAtMost(out_.channels, products_.lanes); }
   int64_t Width() const { return products_.vectors * products_.lanes; }
   int64_t SumFloats() const { return Vectors() * products_.lanes; }
   int64_t LinePixels() const {
@@ -385,6 +386,7 @@ Status Check(const GroupContext& context) {
   if (in == Layout::kPlain || std::ranges::any_of(outputs, is_plain)) {
     return lacks("a port is plain");
   }
+  if (outputs.front().layout != outputs.back().layout) return lacks("outputs lie differently");
   return OkStatus();
 }
 

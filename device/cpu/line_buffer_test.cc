@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/kernel.h"
 #include "device/cpu/loops_testing.h"
 #include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
@@ -53,25 +54,21 @@ struct Form {
 };
 
 std::string TextOf(const Form& f) {
+  const bool is_bare = f.expand_after == "c";
   return fmt::format(
       "input x f32[{},{},{},{}]\n"
       "c = conv(x, const f32[{},{},1,1] seed 1, const f32[{}] seed 2) strides=[1,1] "
       "pads=[0,0,0,0] dilations=[1,1]\n"
-      "e = {}\n"
+      "{}"
       "d = conv({}, const f32[{},1,{}] seed 3, const f32[{}] seed 4) group={} {}\n"
       "{}\n",
       f.images, f.inner, f.height, f.width, f.channels, f.inner, f.channels,
-      f.expand_after == "c" ? "relu(x)" : f.expand_after, f.expand_after == "c" ? "c" : "e",
-      f.channels, f.taps, f.channels, f.channels, f.window,
-      !f.outputs.empty()      ? f.outputs
-      : f.window_after == "d" ? "output d"
-                              : "output " + f.window_after);
+      is_bare ? "" : "e = " + f.expand_after + "\n", is_bare ? "c" : "e", f.channels, f.taps,
+      f.channels, f.channels, f.window, f.outputs.empty() ? "output " + f.window_after : f.outputs);
 }
 
 void CheckForm(const Form& form) {
-  std::string text = TextOf(form);
-  if (form.expand_after == "c")
-    text.erase(text.find("e = "), text.find("d = ") - text.find("e = "));
+  const std::string text = TextOf(form);
   for (const auto& [in, out] : {std::pair(Layout::kChannelsLast, Layout::kChannelsLast),
                                 {cpu::BlockedLayout(), cpu::BlockedLayout()},
                                 {cpu::BlockedLayout(), Layout::kChannelsLast},
@@ -133,6 +130,37 @@ TEST(LineBuffer, MeansOfChannels) {
   }
   CheckForm({1, 16, 72, 7, 9, "3,3", same, "relu(c)", "",
              "output m = reduce_mean(d) axes=[2,3] keepdims=1\n"});
+}
+
+// What lies behind the last channel of a block is zero, whatever lay there before.
+TEST(LineBuffer, PaddedChannelsAreZero) {
+  constexpr int64_t kChannels = 18;
+  MemoryWeights weights;
+  const Graph graph = *ParseGraph(
+      TextOf({1, 16, kChannels, 3, 5, "3,3", std::string(kSame3), "relu(c)", "relu(d)"}), &weights);
+  const Layout layout = cpu::BlockedLayout();
+  const Plan plan = SingleGroupPlan(Problem(graph, layout, layout, 1));
+  Constants constants(graph, weights);
+  const Group& group = plan.groups[0];
+  const auto kernel =
+      cpu::MakeKernel({.graph = graph, .group = group, .constants = &constants}, "line_buffer");
+  ASSERT_TRUE(kernel.ok()) << Message(kernel.status());
+  const TensorType& result = graph.type(group.outputs[0].edge);
+  const auto floats = static_cast<int64_t>(LayoutBytes(result, layout) / sizeof(float));
+  const cpu::Waves x(16 * 3 * 5, 1), y(floats, 2),
+      scratch(static_cast<int64_t>((*kernel)->scratch_bytes() / sizeof(float)) + 1, 3);
+  const void* inputs[] = {x.data()};
+  void* outputs[] = {y.data()};
+  ASSERT_TRUE((*kernel)
+                  ->Run({.scratch = reinterpret_cast<std::byte*>(scratch.data())}, inputs, outputs)
+                  .ok());
+  const int64_t block = BlockOf(layout), pixels = 3 * 5;
+  for (int64_t i = 0; i < floats; ++i) {
+    const int64_t channel = i / (pixels * block) * block + i % block;
+    if (channel >= kChannels) {
+      ASSERT_EQ(y.data()[i], 0) << i;
+    }
+  }
 }
 
 TEST(LineBuffer, LeavesOtherTypesAndPlainPorts) {
