@@ -59,11 +59,12 @@ pattern kept = Opaque layouts plain
 
 // The kernels by which groups are estimated and guessed, in shares of the rates above: fitted to
 // 3,569 groups of fifteen networks on a Xeon with AVX-512, with an error of 1.05 to 1.2 in the
-// median (bench/results/2026-11-30-panels.md). Of the products only the order differs between
-// instruction sets: with AVX2 oneDNN's matmul falls to half the others' rate on some. With AVX-512
-// their numbers are those between neighbours (`build/kernel_plans`): "convolution" is as fast as
-// "matmul" or faster alone, but where weights come from memory it takes 1.17 of its time in the
-// plan of BERT-base.
+// median (bench/results/2026-11-30-panels.md); `expansion`, `scaled` and `resize` to the
+// groups of nine networks (2026-11-30-line-buffer.md). Of the products only the order differs
+// between instruction sets: with AVX2 oneDNN's matmul falls to half the others' rate on some. With
+// AVX-512 their numbers are those between neighbours (`build/kernel_plans`): "convolution" is as
+// fast as "matmul" or faster alone, but where weights come from memory it takes 1.17 of its time in
+// the plan of BERT-base.
 constexpr std::string_view kKernels = R"(
 kernel direct = conv full share 0.91 bytes 1.2 far 0.9 fixed_ns 2500 layouts {blocks}
 kernel direct = conv full share 0.95 bytes 0.95 far 0.8 fixed_ns 1500 layouts channels_last,plain
