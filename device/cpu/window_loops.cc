@@ -7,26 +7,13 @@
 namespace ag::cpu {
 namespace {
 
-// Taps of a line and the distance of neighbouring pixels in taps; 0: as the tile says.
+// Taps of a line, and the distance of neighbouring pixels in taps; taps 0: both as the tile says.
 template <WindowForm form>
 struct Form {
-  static constexpr int kTaps = 0, kStride = 0;
-};
-template <>
-struct Form<WindowForm::kThree> {
-  static constexpr int kTaps = 3, kStride = 1;
-};
-template <>
-struct Form<WindowForm::kThreeByTwo> {
-  static constexpr int kTaps = 3, kStride = 2;
-};
-template <>
-struct Form<WindowForm::kFive> {
-  static constexpr int kTaps = 5, kStride = 1;
-};
-template <>
-struct Form<WindowForm::kFiveByTwo> {
-  static constexpr int kTaps = 5, kStride = 2;
+  static constexpr bool kIsThree = form == WindowForm::kThree || form == WindowForm::kThreeByTwo;
+  static constexpr bool kIsNext = form == WindowForm::kThree || form == WindowForm::kFive;
+  static constexpr int kTaps = form == WindowForm::kAny ? 0 : kIsThree ? 3 : 5;
+  static constexpr int kStride = kIsNext ? 1 : 2;
 };
 
 // Adds one line of the window to the sums of all pixels.
