@@ -62,6 +62,14 @@ const std::vector<RuleCase> kMovementCases = {
      "output o = reshape(matmul(x, w)) shape=[6,5]"},
     {"matmul-past-reshape", "input x f32[2,3,4]; input w f32[12,5]",
      "output o = matmul(reshape(x) shape=[2,12], w)", ""},
+    {"matmul-before-mean", "input x f32[2,4,3,5]; w = const f32[4,6] seed 1",
+     "output o = matmul(reshape(reduce_mean(x) axes=[2,3] keepdims=1) shape=[2,4], w)",
+     "k = reshape(transpose(w) perm=[1,0]) shape=[6,4,1,1]; "
+     "c = conv(x, k, expand(const f32 {0}) shape=[6]) strides=[1,1] pads=[0,0,0,0] "
+     "dilations=[1,1] group=1; "
+     "output o = reshape(reduce_mean(c) axes=[2,3] keepdims=1) shape=[2,6]"},
+    {"matmul-before-mean", "input x f32[2,4,3,5]; w = const f32[20,6] seed 1",
+     "output o = matmul(reshape(reduce_mean(x) axes=[2] keepdims=1) shape=[2,20], w)", ""},
     {"scale-into-left",
      "input q f32[2,3,4]; input k f32[2,4,5]; n = const f32 {0.5}; input r f32[3,1]; input e "
      "f32[5]",
