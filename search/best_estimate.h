@@ -36,7 +36,7 @@ class BestEstimate {
     const SearchRequest& request = setting.request;
     const double nodes = std::clamp(request.input.size(), 1, kStaleNodes);
     const double graphs = request.options.limits.stale_graphs_max * (kStaleNodes / nodes);
-    return std::ceil(setting.run.round_share * graphs);
+    return std::ceil(setting.run.round_share * setting.run.patience * graphs);
   }
 
   const SearchRun& run_;

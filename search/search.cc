@@ -43,6 +43,8 @@ constexpr double kKnownRoundShare = 0.1;
 // than this factor. Of rounds, too, it makes only its round_share, and two at least.
 constexpr int kStaleRoundsMax = 3, kStaleRoundsMin = 2;
 constexpr double kRoundGain = 1.001;
+// SearchRun::patience grows by it with each of them, so that the last of them is the most thorough.
+constexpr double kPatienceFactor = 2;
 // A round keeps up to this fraction of the remaining time for timing its plans.
 constexpr double kPlansShare = 0.5;
 // The cost of refining a plan, in runs of the plan: about 60 runs, and four builds that take as
@@ -483,6 +485,7 @@ void PlanSearch::SearchRounds() {
     const auto before = done();
     const double best_before = best_speedup_;
     BeginRound();
+    run_.patience = std::pow(kPatienceFactor, stale_rounds);
     SearchFrom(queue_.extract(queue_.begin()).mapped());
     // It was stopped before it expanded or scored a graph, so it does not count as a round.
     if (run_.Over() && done() == before) --run_.counts.rounds;

@@ -70,6 +70,9 @@ class SearchRun {
   // The part of a round's graphs, and of those without a gain, that is scored: less where what is
   // to be found in cells was known.
   double round_share = 1;
+  // A factor of the graphs without a gain that end a round: above 1 after rounds that found
+  // nothing.
+  double patience = 1;
 
  private:
   const SearchRequest& request_;
