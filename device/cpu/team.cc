@@ -70,16 +70,17 @@ class Shelf {
     return *shelf;
   }
 
-  // Returns null when there is none of this size.
+  // Returns the team of this size that was in use last: its helpers may still be awake, and those
+  // of another one would share cores with them. Null: there is none.
   std::unique_ptr<Team> Take(int threads) {
     const MutexLock lock(mutex_);
-    const auto found =
-        std::ranges::find_if(teams_, [&](const auto& team) { return team->wanted() == threads; });
-    if (found == teams_.end()) return nullptr;
-    std::swap(*found, teams_.back());
-    std::unique_ptr<Team> team = std::move(teams_.back());
-    teams_.pop_back();
-    return team;
+    for (auto it = teams_.rbegin(); it != teams_.rend(); ++it) {
+      if ((*it)->wanted() != threads) continue;
+      std::unique_ptr<Team> team = std::move(*it);
+      teams_.erase(std::next(it).base());
+      return team;
+    }
+    return nullptr;
   }
 
   void Put(std::unique_ptr<Team> team) {

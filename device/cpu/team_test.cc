@@ -130,5 +130,25 @@ TEST(Team, DoesNotWaitForAHelperWhoDoesNotRun) {
   }).join();
 }
 
+// Two threads at once need two teams. From then on one thread alone uses the same team each time:
+// the helpers of another one would have to be woken, and those of the last one still spin.
+TEST(TeamScope, TakesTheTeamThatWasUsedLast) {
+  const auto current = [] { return Team::Here().team; };
+  Team *first = nullptr, *second = nullptr;
+  {
+    const TeamScope scope(2);
+    first = current();
+    std::thread([&] {
+      const TeamScope other(2);
+      second = current();
+    }).join();
+  }
+  EXPECT_NE(first, second);
+  for (int run = 0; run < 4; ++run) {
+    const TeamScope scope(2);
+    EXPECT_EQ(current(), first) << run;
+  }
+}
+
 }  // namespace
 }  // namespace ag::cpu
