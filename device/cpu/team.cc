@@ -1,6 +1,7 @@
 #include "device/cpu/team.h"
 
 #include <linux/futex.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,6 +24,10 @@ using Steady = std::chrono::steady_clock;
 // spinning; without the loop: 3.5, 3.6 and 4.6.
 constexpr auto kHelperSpin = std::chrono::microseconds(50);
 constexpr auto kCallerSpin = std::chrono::microseconds(20);
+// How much longer helpers of a small team spin where no thread of the process lost a core since one
+// of them looked last: the next run may follow at once (bench/results/2026-11-30-teams.md).
+constexpr auto kQuietSpin = std::chrono::microseconds(150);
+constexpr int kSmallTeam = 8;       // The look costs more the more threads there are.
 constexpr int kPausesPerLook = 32;  // Reading the clock costs more than a pause.
 
 void Pause() {
@@ -44,6 +49,13 @@ bool Spin(Steady::duration most, const Done& done) {
     if (end == Steady::time_point{}) end = now + most;
     if (now >= end) return false;
   }
+}
+
+// Returns how often the system took a core from a thread of the process that still wanted it.
+int64_t CoresLost() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
 }
 
 // Sleeps while `word` is `value`; may return early.
@@ -166,7 +178,12 @@ void Team::WaitForParts() {
 
 uint32_t Team::WaitForJob(uint32_t seen) {
   const auto done = [&] { return job_.load(std::memory_order_acquire) != seen; };
-  if (!Spin(kHelperSpin, done)) {
+  const auto is_quiet = [this] {
+    if (wanted_ > kSmallTeam) return false;
+    const int64_t lost = CoresLost();
+    return cores_lost_.exchange(lost) == lost;
+  };
+  if (!Spin(kHelperSpin, done) && !(is_quiet() && Spin(kQuietSpin, done))) {
     asleep_.fetch_add(1);
     while (job_.load() == seen) SleepWhile(&job_, seen);
     asleep_.fetch_sub(1);

@@ -73,6 +73,7 @@ class Team {
   alignas(64) std::atomic<uint64_t> open_{0};
   std::atomic<uint32_t> job_{0};               // Its number again, to sleep on.
   std::atomic<int> asleep_{0};                 // Helpers that need to be woken.
+  std::atomic<int64_t> cores_lost_{0};         // By the process, when a helper looked last.
   alignas(64) std::atomic<uint32_t> left_{0};  // Parts that have not ended.
   std::atomic<bool> caller_asleep_{false};
   alignas(64) std::atomic<int> at_barrier_{0};
