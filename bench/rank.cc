@@ -269,7 +269,7 @@ class Ranking {
     const int streams_max = StreamsMax(request_);
     GroupingOptions grouping{.mixed_layouts = true};
     double sigma = 0;
-    const double slow_share = random_.Below(3) == 0 ? random_.Unit() : 0;
+    const double slow_share = random_.Below(2) == 0 ? random_.Unit() : 0;
     switch (random_.Below(6)) {
       case 1:
         sigma = 0.3;
@@ -338,7 +338,10 @@ class Ranking {
     std::vector<std::pair<std::string, double>> others = measured->alternatives;
     std::erase_if(others, [&](const auto& other) { return other.second > kSlowest * time->ns; });
     if (others.empty()) return;
-    std::tie(time->kernel, time->ns) = others[random_.Below(others.size())];
+    // Of two draws the slower one, so that plans differ by more than noise.
+    std::tie(time->kernel, time->ns) =
+        std::max(others[random_.Below(others.size())], others[random_.Below(others.size())],
+                 [](const auto& a, const auto& b) { return a.second < b.second; });
   }
 
   // Times all plans beside the input in sets, in an order of its own.

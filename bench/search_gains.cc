@@ -1,20 +1,24 @@
 // What the search finds where nothing but the search decides: groups take the bare roofline of a
 // device spec, plans their simulated time, so a figure repeats exactly.
 //   build/search_gains [--spec FILE] [--precision P] [--search ours|paper|paper-without-dp]
-//     [--rounds N] [--graphs N] [--stale N] [--threads N] [--check FILE] [CASE...]
+//     [--rounds N] [--graphs N] [--stale N] [--threads N] [--check FILE] [--plot FILE.svg]
+//     [CASE...]
 // (bench/h200-v1.spec of this folder, fp16; all cases: fire1, fire2 and models of the zoo)
 // Prints for each case the time of the input's plan and of the best plan, the longest path of the
 // best plan's groups, the least time that any schedule of them could take, and the counts.
 // --graphs: graphs scored per round. --stale: those in a row without a smaller estimate that end a
 // round; 0: none do. --check: a figure that is more than 1 % above the file's
-// ("CASE US" per line), or is not there, ends with 1.
+// ("CASE US" per line), or is not there, ends with 1. --plot: how the best plan's gain over the
+// input grows with the graphs that were scored, both axes logarithmic.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <map>
 
 #include "base/clock.h"
 #include "base/command_line.h"
+#include "base/file.h"
 #include "graph/text_form.h"
 #include "plan/schedule/least_makespan.h"
 #include "rules/match/rule_clean_up.h"
@@ -32,8 +36,15 @@ struct Options {
   int rounds = 0, graphs = 0;  // 0: the default.
   int stale = SearchLimits().stale_graphs_max;
   int threads = 1;
-  std::string check;
+  std::string check, plot;
   std::vector<std::string> cases;
+};
+
+// What one case's search found, and after how many graphs.
+struct Found {
+  std::string name;
+  double us = 0;
+  std::vector<SearchPoint> history;
 };
 
 // Returns the first fire modules of SqueezeNet 1.1 behind an input.
@@ -83,8 +94,8 @@ Bounds BoundsOf(const Candidate& candidate, const DeviceSpec& spec) {
   return {std::ranges::max(RemainingNs(problem)), LeastMakespanNs(problem)};
 }
 
-// Runs one case and returns the best plan's time in us.
-StatusOr<double> Run(const std::string& name, const Options& options, const DeviceSpec& spec) {
+// Runs one case.
+StatusOr<Found> Run(const std::string& name, const Options& options, const DeviceSpec& spec) {
   AG_LET(const Graph graph, GraphOf(name));
   SearchRequest request;
   AG_LET(request.input, CleanUp(graph, BuiltInRules()));
@@ -120,7 +131,54 @@ StatusOr<double> Run(const std::string& name, const Options& options, const Devi
       bounds.path_ns / 1e3, bounds.least_ns / 1e3, rewrites, result.rounds, result.graphs,
       result.cell_graphs, seconds);
   std::fflush(stdout);
-  return best_us;
+  return Found{name, best_us, result.log.history};
+}
+
+// Returns an SVG with one line of steps for each case.
+std::string PlotOf(const std::vector<Found>& all) {
+  constexpr double kLeft = 60, kTop = 20, kWidth = 560, kHeight = 340;
+  double graphs_max = 10, gain_max = 1.1;
+  for (const Found& found : all) {
+    for (const SearchPoint& point : found.history) {
+      graphs_max = std::max<double>(graphs_max, point.graphs);
+      gain_max = std::max(gain_max, point.best_speedup);
+    }
+  }
+  const auto x_of = [&](double graphs) {
+    return kLeft + kWidth * std::log(std::max(graphs, 1.0)) / std::log(graphs_max);
+  };
+  const auto y_of = [&](double gain) {
+    return kTop + kHeight * (1 - std::log(gain) / std::log(gain_max));
+  };
+  std::string svg = fmt::format(
+      "<svg xmlns='http://www.w3.org/2000/svg' width='800' height='420' font-family='sans-serif' "
+      "font-size='12'>\n<rect x='{}' y='{}' width='{}' height='{}' fill='none' stroke='black'/>\n"
+      "<text x='280' y='410'>graphs scored</text>\n<text x='4' y='14'>gain</text>\n",
+      kLeft, kTop, kWidth, kHeight);
+  for (double graphs = 1; graphs <= graphs_max; graphs *= 10) {
+    svg += fmt::format("<text x='{:.1f}' y='380'>{}</text>\n", x_of(graphs), graphs);
+  }
+  for (const double gain : {1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0}) {
+    if (gain > gain_max) break;
+    svg += fmt::format("<text x='20' y='{:.1f}'>{}x</text>\n", y_of(gain) + 4, gain);
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string color = fmt::format("hsl({},80%,40%)", 360 * i / all.size());
+    std::string line;
+    double last = 1;
+    for (const SearchPoint& point : all[i].history) {
+      const double x = x_of(point.graphs);
+      line +=
+          fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x, y_of(last), x, y_of(point.best_speedup));
+      last = point.best_speedup;
+    }
+    svg += fmt::format(
+        "<polyline points='{}' fill='none' stroke='{}'/>\n<text x='{}' y='{}' fill='{}'>{} "
+        "{:.3f}x</text>\n",
+        line, color, kLeft + kWidth + 8, kTop + 12 + 16 * static_cast<double>(i), color,
+        all[i].name, last);
+  }
+  return svg + "</svg>\n";
 }
 
 std::map<std::string, double> ReadFigures(const std::string& path) {
@@ -138,8 +196,11 @@ Status RunAll(const Options& options) {
     return Err(StatusCode::kInvalidArgument, "{}: no figures", options.check);
   }
   std::string worse;
+  std::vector<Found> all;
   for (const std::string& name : options.cases) {
-    AG_LET(const double us, Run(name, options, spec));
+    AG_LET(Found found, Run(name, options, spec));
+    const double us = found.us;
+    all.push_back(std::move(found));
     if (options.check.empty()) continue;
     const auto it = figures.find(name);
     if (it == figures.end()) {
@@ -149,6 +210,7 @@ Status RunAll(const Options& options) {
       worse += fmt::format(" {} ({:.2f} us, {:.2f} before)", name, us, it->second);
     }
   }
+  if (!options.plot.empty()) AG_TRY(WriteFileAtomically(options.plot, PlotOf(all)));
   if (!worse.empty()) return Err(StatusCode::kFailedPrecondition, "worse:{}", worse);
   return OkStatus();
 }
@@ -169,6 +231,7 @@ int main(int argc, char** argv) {
   app.add_option("--stale", options.stale, "Graphs without a smaller estimate that end a round");
   app.add_option("--threads", options.threads, "Threads that score graphs");
   app.add_option("--check", options.check, "File of figures that none may exceed by 1 %");
+  app.add_option("--plot", options.plot, "SVG file to write: gain by graphs scored");
   app.add_option("CASE", options.cases, "fire1, fire2 and models of the zoo");
   if (const int code = ag::ParseCommandLine(app, argc, argv); code >= 0) return code;
   if (options.cases.empty()) {
