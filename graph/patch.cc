@@ -34,7 +34,10 @@ GraphPatch::GraphPatch(const Graph& graph) : base_(graph) {
 void GraphPatch::Clear() {
   added_.clear();
   replacements_.clear();
-  for (const NodeId id : replaced_nodes_) is_replaced_[id] = 0;
+  is_replaced_.resize(static_cast<size_t>(base_.size()));
+  for (const NodeId id : replaced_nodes_) {
+    if (id < base_.size()) is_replaced_[id] = 0;
+  }
   replaced_nodes_.clear();
 }
 
@@ -45,23 +48,28 @@ const Node& GraphPatch::node(NodeId id) const {
 
 const TensorType& GraphPatch::type(Edge e) const { return node(e.node).outputs[e.output]; }
 
+NodeId GraphPatch::Append(Node node) {
+  added_.push_back(std::move(node));
+  is_replaced_.push_back(0);
+  return size() - 1;
+}
+
 Edge GraphPatch::Constant(TensorType type, const Digest& digest, std::string_view bytes) {
-  added_.push_back(MakeConstantNode(std::move(type), digest, bytes));
-  return {size() - 1, 0};
+  return {Append(MakeConstantNode(std::move(type), digest, bytes)), 0};
 }
 
 StatusOr<NodeId> GraphPatch::Add(OpKind op, std::span<const Edge> inputs, Attributes attributes) {
-  AG_CHECK(replacements_.empty());
   absl::InlinedVector<TensorType, 3> types;
-  for (const Edge& e : inputs) types.push_back(type(e));
+  for (const Edge& e : inputs) {
+    AG_CHECK(!IsReplaced(e.node) || Resolve(e) == e);
+    types.push_back(type(e));
+  }
   AG_LET(Node node, MakeOperatorNode(op, inputs, types, std::move(attributes)));
-  added_.push_back(std::move(node));
-  return size() - 1;
+  return Append(std::move(node));
 }
 
 Status GraphPatch::Replace(Edge from, Edge to) {
   to = Resolve(to);
-  AG_CHECK(from.node < base_.size());
   if (type(from) != type(to)) {
     return Err(StatusCode::kInvalidArgument, "replace {}: expected {}, got {}",
                Info(node(from.node).op).text_name, type(from).ToString(), type(to).ToString());

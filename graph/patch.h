@@ -26,7 +26,7 @@ class GraphPatch {
   const TensorType& type(Edge e) const;
   int size() const { return base_.size() + static_cast<int>(added_.size()); }
 
-  // As in GraphBuilder. REQUIRES: no Add after the first Replace.
+  // As in GraphBuilder. REQUIRES: no input of Add was replaced.
   Edge Constant(TensorType type, const Digest& digest, std::string_view bytes = {});
   StatusOr<NodeId> Add(OpKind op, std::span<const Edge> inputs, Attributes attributes = {});
   Status Replace(Edge from, Edge to);
@@ -50,7 +50,8 @@ class GraphPatch {
     Edge to;
   };
 
-  bool IsReplaced(NodeId id) const { return id < base_.size() && is_replaced_[id] != 0; }
+  bool IsReplaced(NodeId id) const { return is_replaced_[id] != 0; }
+  NodeId Append(Node node);
   Edge ReplacementOf(Edge e) const;
   void HashBase();
   void MarkChanged();
@@ -64,7 +65,7 @@ class GraphPatch {
   std::deque<Node> added_;  // A deque, so that node() references stay valid.
   std::vector<Replacement> replacements_;
   std::vector<NodeId> replaced_nodes_;
-  std::vector<uint8_t> is_replaced_;  // By node of the base.
+  std::vector<uint8_t> is_replaced_;  // By node of the patch.
 
   std::vector<NodeId> readers_;  // Nodes with operands, ascending.
 

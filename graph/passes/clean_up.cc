@@ -143,8 +143,10 @@ bool AllZero(const Ints& values) {
   return std::all_of(values.begin(), values.end(), [](int64_t v) { return v == 0; });
 }
 
-// Returns true when output 0 always equals operand 0.
-bool IsNoOp(const Graph& graph, const Node& node) {
+// Returns true when output 0 always equals operand 0. The node is one of `graph`, a Graph or a
+// GraphPatch.
+template <class AnyGraph>
+bool IsNoOp(const AnyGraph& graph, const Node& node) {
   const auto is = [&](OpKind op) { return node.op == op; };
   const auto is_same = [&] { return graph.type(node.inputs[0]) == node.outputs[0]; };
   if (is(OpKind::kCast) || is(OpKind::kReshape) || is(OpKind::kExpand)) return is_same();
@@ -162,59 +164,109 @@ bool MayMerge(const Node& node) {
   return node.op == OpKind::kReshape || node.op == OpKind::kTranspose;
 }
 
-// Replaces what the graph's no-ops and merging nodes give, in one pass over the nodes in order. All
-// other nodes stay in the builder, so that they are not inferred again.
+// Replaces what no-ops and merging nodes give. A Target holds the nodes; all others stay in it, so
+// that they are not inferred again.
+template <class Target>
 class NoOpRemover {
  public:
-  explicit NoOpRemover(const Graph& graph) : graph_(graph), builder_(graph) {}
+  explicit NoOpRemover(Target* target) : target_(*target) {}
 
-  StatusOr<Graph> Run(std::vector<NodeId>* place) {
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      const Node& node = graph_.node(id);
-      if (node.op == OpKind::kInput) continue;
-      if (IsNoOp(graph_, node)) {
-        AG_TRY(Replace(id, New(node.inputs[0])));
-      } else if (MayMerge(node)) {
-        AG_TRY(Merge(id, node));
-      }
-    }
-    return builder_.Build(place);
+  Status Visit(NodeId id) {
+    const Node& node = target_.node(id);
+    if (node.op == OpKind::kInput) return OkStatus();
+    if (IsNoOp(target_, node)) return target_.Replace({id, 0}, target_.New(node.inputs[0]));
+    return MayMerge(node) ? Merge(id, node) : OkStatus();
   }
 
  private:
   // Makes the readers of `id`, a reshape or transpose, read the operand of its operand.
   Status Merge(NodeId id, const Node& node) {
-    const Node& below = builder_.node(New(node.inputs[0]).node);
+    const Node& below = target_.node(target_.New(node.inputs[0]).node);
     if (below.op != node.op) return OkStatus();
-    const Edge source = New(below.inputs[0]);
+    const Edge source = target_.New(below.inputs[0]);
     Attributes attributes = *node.attributes;
     if (node.op == OpKind::kTranspose) {
       Ints perm = node.IntList("perm");
       for (int64_t& axis : perm) axis = below.IntList("perm")[static_cast<size_t>(axis)];
-      if (IsIdentityPerm(perm)) return Replace(id, source);
+      if (IsIdentityPerm(perm)) return target_.Replace({id, 0}, source);
       attributes.Set("perm", std::move(perm));
-    } else if (builder_.type(source) == node.outputs[0]) {
-      return Replace(id, source);
+    } else if (target_.type(source) == node.outputs[0]) {
+      return target_.Replace({id, 0}, source);
     }
-    AG_LET(const Edge made, builder_.Add1(node.op, {source}, std::move(attributes)));
-    return Replace(id, made);
+    AG_LET(const NodeId made, target_.Add(node.op, source, std::move(attributes)));
+    return target_.Replace({id, 0}, {made, 0});
   }
 
-  Status Replace(NodeId id, Edge to) {
-    AG_TRY(builder_.Replace({id, 0}, to));
-    replaced_[{id, 0}] = to;
+  Target& target_;
+};
+
+// The Target for all nodes of a graph, visited in order.
+class WholeTarget {
+ public:
+  explicit WholeTarget(const Graph& graph) : builder_(graph) {}
+
+  const Node& node(NodeId id) const { return builder_.node(id); }
+  const TensorType& type(Edge e) const { return builder_.type(e); }
+  StatusOr<NodeId> Add(OpKind op, Edge operand, Attributes attributes) {
+    return builder_.Add(op, {&operand, 1}, std::move(attributes));
+  }
+  Status Replace(Edge from, Edge to) {
+    AG_TRY(builder_.Replace(from, to));
+    replaced_[from] = to;
     return OkStatus();
   }
-
   // Returns the edge that replaces an edge of a node before the present one, or the edge itself.
   Edge New(Edge e) const {
     const auto found = replaced_.find(e);
     return found == replaced_.end() ? e : found->second;
   }
+  const GraphBuilder& builder() const { return builder_; }
 
-  const Graph& graph_;
+ private:
   GraphBuilder builder_;
   absl::flat_hash_map<Edge, Edge> replaced_;  // To edges that are not replaced themselves.
+};
+
+// The Target for what a patch changes: it lists the nodes that are to be visited.
+class PatchTarget {
+ public:
+  explicit PatchTarget(GraphPatch* patch) : patch_(*patch) {
+    for (NodeId id = patch_.base().size(); id < patch_.size(); ++id) changed_.push_back(id);
+    for (const NodeId id : patch_.replaced_nodes()) AddReaders(id);
+  }
+
+  const Node& node(NodeId id) const { return patch_.node(id); }
+  const TensorType& type(Edge e) const { return patch_.type(e); }
+  StatusOr<NodeId> Add(OpKind op, Edge operand, Attributes attributes) {
+    AG_LET(const NodeId made, patch_.Add(op, {&operand, 1}, std::move(attributes)));
+    changed_.push_back(made);
+    return made;
+  }
+  Status Replace(Edge from, Edge to) {
+    AG_TRY(patch_.Replace(from, to));
+    AddReaders(from.node);
+    return OkStatus();
+  }
+  Edge New(Edge e) const { return patch_.Resolve(e); }
+  // Added nodes and readers of replaced edges, also those that visits change.
+  const std::vector<NodeId>& changed() const { return changed_; }
+
+ private:
+  void AddReaders(NodeId id) {
+    const Graph& base = patch_.base();
+    if (id < base.size()) {
+      for (int32_t i = 0; i < base.output_count(id); ++i) {
+        for (const Use& use : base.uses({id, i})) changed_.push_back(use.node);
+      }
+    }
+    for (NodeId added = base.size(); added < patch_.size(); ++added) {
+      const auto reads = [&](const Edge& e) { return e.node == id; };
+      if (std::ranges::any_of(patch_.node(added).inputs, reads)) changed_.push_back(added);
+    }
+  }
+
+  GraphPatch& patch_;
+  std::vector<NodeId> changed_;
 };
 
 }  // namespace
@@ -237,7 +289,23 @@ bool HasRemovable(const Graph& graph) {
 
 StatusOr<Graph> RemoveNoOps(const Graph& graph, std::vector<NodeId>* place) {
   if (!HasRemovable(graph)) return graph;
-  return NoOpRemover(graph).Run(place);
+  WholeTarget whole(graph);
+  NoOpRemover remover(&whole);
+  for (NodeId id = 0; id < graph.size(); ++id) AG_TRY(remover.Visit(id));
+  return whole.builder().Build(place);
+}
+
+// Ends although the patch may have a cycle, whose nodes would merge without end.
+Status RemoveNoOps(GraphPatch* patch) {
+  PatchTarget target(patch);
+  NoOpRemover remover(&target);
+  const size_t visits_max = target.changed().size() + static_cast<size_t>(patch->size());
+  for (size_t i = 0; i < std::min(target.changed().size(), visits_max); ++i) {
+    const NodeId id = target.changed()[i];
+    if (target.New({id, 0}) != Edge{id, 0}) continue;
+    AG_TRY(remover.Visit(id));
+  }
+  return OkStatus();
 }
 
 }  // namespace ag

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/patch.h"
 
 namespace ag {
 
@@ -18,6 +19,9 @@ StatusOr<Graph> Dedupe(const Graph& graph, std::vector<NodeId>* place = nullptr)
 // concat of one, split into one, reduction over no axes. Merges chains of reshapes and of
 // transposes.
 StatusOr<Graph> RemoveNoOps(const Graph& graph, std::vector<NodeId>* place = nullptr);
+// Does the same to what the patch changes of a graph in which nothing is removable. Leaves a cycle
+// as it is.
+Status RemoveNoOps(GraphPatch* patch);
 // Return true when RemoveNoOps would remove or merge the node, or any.
 bool IsRemovable(const Graph& graph, NodeId id);
 bool HasRemovable(const Graph& graph);

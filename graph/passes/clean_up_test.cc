@@ -98,6 +98,45 @@ TEST(RemoveNoOpsTest, Cases) {
   ExpectCases(cases, RemoveNoOps);
 }
 
+// Every edge replaced by every edge of its type, flattened and reshaped back behind an operator or
+// none.
+TEST(RemoveNoOpsTest, InAPatchIsAsInTheWholeGraph) {
+  int removed = 0, cycles = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const Graph graph = RemoveNoOps(RandomGraph(seed, nullptr, {.nodes = 20})).value();
+    GraphPatch patch(graph);
+    for (NodeId from = 0; from < graph.size(); ++from) {
+      for (NodeId of = 0; of < 2 * graph.size(); ++of) {
+        const Edge source{of / 2, 0};
+        const TensorType& type = graph.type({from, 0});
+        if (graph.type(source) != type) continue;
+        SCOPED_TRACE(fmt::format("{}: {} by {}", seed, from, of));
+        patch.Clear();
+        Edge to = source;
+        if (of % 2 == 1) to.node = patch.Add(OpKind::kRelu, {&source, 1}).value_or(source.node);
+        const Ints shape(type.shape.begin(), type.shape.end());
+        for (const Ints& next : {Ints{-1}, shape}) {
+          to = {patch.Add(OpKind::kReshape, {&to, 1}, {{"shape", next}}).value(), 0};
+        }
+        ASSERT_TRUE(patch.Replace({from, 0}, to).ok());
+        const StatusOr<Graph> raw = patch.Build();
+        ASSERT_TRUE(RemoveNoOps(&patch).ok());
+        const StatusOr<Graph> found = patch.Build();
+        ASSERT_EQ(found.ok(), raw.ok());
+        ASSERT_EQ(patch.Hash().ok(), raw.ok());
+        cycles += !raw.ok();
+        if (!raw.ok()) continue;
+        const Graph wanted = RemoveNoOps(*raw).value();
+        ASSERT_EQ(FormatGraph(*found), FormatGraph(wanted));
+        EXPECT_EQ(*patch.Hash(), HashOfStructure(wanted));
+        removed += wanted.size() < raw->size();
+      }
+    }
+  }
+  EXPECT_GT(removed, 1000);
+  EXPECT_GT(cycles, 100);
+}
+
 std::vector<Tensor> RandomInputs(const Graph& graph) {
   std::vector<Tensor> inputs;
   for (const NodeId id : graph.inputs()) {

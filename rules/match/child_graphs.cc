@@ -74,6 +74,7 @@ ChildGraphs::ChildGraphs(const Graph& parent, const RuleIndex& clean_up, const O
 StatusOr<StructureHash> ChildGraphs::Try(const Rewrite& rewrite) {
   patch_.Clear();
   AG_TRY(ApplyTo(&patch_, *rewrite.rule->pattern, *rewrite.bindings), "{}", rewrite.rule->name);
+  if (options_.parent_is_clean) AG_TRY(RemoveNoOps(&patch_), "{}", rewrite.rule->name);
   const StatusOr<StructureHash> hash = patch_.Hash();
   if (!hash.ok()) {  // The types were right, so this is a cycle through the roots.
     return Err(StatusCode::kFailedPrecondition, "{}: {}", rewrite.rule->name,

@@ -31,7 +31,8 @@ class ChildGraphs {
   // `clean_up` is the index of the clean-up rules. It must outlive this.
   ChildGraphs(const Graph& parent, const RuleIndex& clean_up, const Options& options = {});
 
-  // Returns the hash of Apply(parent, rewrite). kFailedPrecondition: as Apply.
+  // Returns the hash of Apply(parent, rewrite), without the no-ops that this leaves in a clean
+  // parent. kFailedPrecondition: as Apply.
   StatusOr<StructureHash> Try(const Rewrite& rewrite);
 
   // Returns the child of the last rewrite tried: CleanUp(Apply(parent, rewrite)), but commutative
