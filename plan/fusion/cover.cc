@@ -5,6 +5,7 @@
 #include <span>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "graph/operators_of.h"
 #include "plan/fusion/group_key.h"
 #include "plan/fusion/node_marks.h"
@@ -85,12 +86,18 @@ class Cover {
   }
 
  private:
+  using Nodes = absl::InlinedVector<NodeId, 16>;
+
+  // Operators that are no path alone: some of piece_nodes_.
+  struct Piece {
+    int begin = 0, end = 0;
+  };
   // A group that may be chosen. Those with one last operator are a list in the order of finding.
   struct Candidate {
     NodeId first = 0;
     size_t pattern = 0;  // In the spec.
     int time = 0;        // In times_.
-    int piece = -1;      // In pieces_; -1: a path of operators without other uses.
+    Piece piece;         // Nothing: a path of operators without other uses.
     int next = -1;       // In candidates_.
   };
   struct List {
@@ -163,19 +170,49 @@ class Cover {
   void AddPath(size_t pattern, int length, bool has_shared) {
     const std::span<const NodeId> path(path_.data(), static_cast<size_t>(length));
     if (has_shared || in_.basis.patterns[pattern].takes_movements) {
-      std::vector<NodeId> nodes = WithTransposes(pattern, path);
+      const Nodes nodes = WithTransposes(pattern, path);
       if (in_.basis.patterns[pattern].takes_movements && !HasForm(graph_, nodes)) return;
-      if (has_shared || nodes.size() != path.size()) return AddPiece(pattern, std::move(nodes));
+      if (has_shared || nodes.size() != path.size()) return AddPiece(pattern, nodes);
     }
     const int time = TimeOf(prefix_keys_[length - 1], pattern, path);
     Add({path_[0], pattern, time}, path_[length - 1]);
   }
 
-  void AddPiece(size_t pattern, std::vector<NodeId> nodes) {
-    if (!AreReadersLater(graph_, in_.layouts, nodes)) return;
-    const int time = TimeOf(keys_.OfPiece(nodes).key, pattern, nodes);
-    Add({nodes[0], pattern, time, static_cast<int>(pieces_.size())}, nodes.back());
-    pieces_.push_back(std::move(nodes));
+  // `nodes`: ascending.
+  void AddPiece(size_t pattern, std::span<const NodeId> nodes) {
+    inside_.Set(nodes);
+    if (!AreReadersLater(nodes)) return;
+    const int time = TimeOf(keys_.OfPiece(nodes, inside_).key, pattern, nodes);
+    const auto begin = static_cast<int>(piece_nodes_.size());
+    piece_nodes_.insert(piece_nodes_.end(), nodes.begin(), nodes.end());
+    const Piece piece{begin, static_cast<int>(piece_nodes_.size())};
+    Add({nodes[0], pattern, time, piece}, nodes.back());
+  }
+
+  // Returns true when every reader outside of what the operators but the last one make comes after
+  // the last one, and no more than kOutputsMax values are read outside. Such groups have an order,
+  // that of their last operators, in which each comes after all that it reads, so no two of them
+  // wait for each other. `nodes` are ascending and those of inside_.
+  bool AreReadersLater(std::span<const NodeId> nodes) const {
+    const NodeId last = nodes.back();
+    int outputs = 1;
+    for (const NodeId id : nodes) {
+      if (id == last) continue;
+      bool is_output = graph_.is_output({id, 0});
+      const auto uses = graph_.uses({id, 0});
+      for (const Use& use : uses) {
+        if (use.node > last) {
+          is_output = true;
+          continue;
+        }
+        if (uses.size() == 1) continue;  // By the operator that it hangs on.
+        if (!inside_.Has(use.node)) return false;
+        const auto operand = static_cast<size_t>(use.index);
+        if (!in_.layouts.ReadsAsWritten(graph_, use.node, operand)) return false;
+      }
+      outputs += is_output ? 1 : 0;
+    }
+    return outputs <= kOutputsMax;
   }
 
   void Add(const Candidate& candidate, NodeId last) {
@@ -196,7 +233,7 @@ class Cover {
     const auto rest = [&](std::span<const NodeId> nodes) { return RestOf(nodes); };
     for (const TreeFinder::Tree& tree : finder->At(root, rest)) {
       if (tree.is_path) continue;
-      std::vector<NodeId> nodes(tree.nodes.begin(), tree.nodes.end());
+      Nodes nodes = tree.nodes;
       const OpKind anchor = graph_.node(nodes[0]).op;
       uint32_t match = 1;
       while (match != 0) {
@@ -210,8 +247,8 @@ class Cover {
   }
 
   // Returns the operators of a path and the transposes that join it, ascending.
-  std::vector<NodeId> WithTransposes(size_t p, std::span<const NodeId> path) const {
-    std::vector<NodeId> nodes(path.begin(), path.end());
+  Nodes WithTransposes(size_t p, std::span<const NodeId> path) const {
+    Nodes nodes(path.begin(), path.end());
     if (!in_.basis.patterns[p].takes_movements) return nodes;
     const GroupPattern& pattern = in_.spec.patterns[p];
     for (const NodeId at : path) {
@@ -279,8 +316,8 @@ class Cover {
   // Returns when the group ends if every group begins as soon as its operands are there.
   double EndOf(const Candidate& group, NodeId last) {
     double begin_ns = 0;
-    if (group.piece >= 0) {
-      ForOperands(pieces_[group.piece],
+    if (const auto piece = PieceOf(group); !piece.empty()) {
+      ForOperands(piece,
                   [&](NodeId, NodeId from) { begin_ns = std::max(begin_ns, end_ns_[from]); });
       return begin_ns + times_[group.time].time.ns;
     }
@@ -310,6 +347,10 @@ class Cover {
     }
   }
 
+  std::span<const NodeId> PieceOf(const Candidate& group) const {
+    return std::span(piece_nodes_).subspan(group.piece.begin, group.piece.end - group.piece.begin);
+  }
+
   // Returns the cost of everything that leads to a piece.
   Cost RestOf(std::span<const NodeId> piece) {
     Cost cost;
@@ -323,7 +364,7 @@ class Cover {
     const BriefTime& time = times_[group.time].time;
     Cost cost = Cost::Of(time);
     if (group.first != last) cost.ns -= time.noise_ns;
-    if (group.piece >= 0) return cost + RestOf(pieces_[group.piece]);
+    if (const auto piece = PieceOf(group); !piece.empty()) return cost + RestOf(piece);
     cost += hanging_[group.first];
     for (NodeId id = group.first; id != last; id = reader_[id]) {
       // The operator before is in the group, so its cost is taken out. Infinities do not subtract.
@@ -374,8 +415,8 @@ class Cover {
   // Calls visit(operator) for the group's operators, ascending.
   template <class Visit>
   void ForNodes(const Candidate& group, NodeId last, const Visit& visit) const {
-    if (group.piece >= 0) {
-      for (const NodeId id : pieces_[group.piece]) visit(id);
+    if (const auto piece = PieceOf(group); !piece.empty()) {
+      for (const NodeId id : piece) visit(id);
       return;
     }
     for (NodeId id = group.first; id != last; id = reader_[id]) visit(id);
@@ -391,7 +432,7 @@ class Cover {
   GroupKeys::Path prefix_;
   std::vector<LocalKey> prefix_keys_;
   std::vector<Candidate> candidates_;
-  std::vector<std::vector<NodeId>> pieces_;
+  std::vector<NodeId> piece_nodes_;
   std::vector<List> endings_;                 // By last operator.
   absl::flat_hash_map<LocalKey, int> known_;  // Where a time is in times_.
   std::vector<TimedKey> times_;
@@ -437,28 +478,6 @@ CoverBasis::CoverBasis(const BriefSetting& setting, const GroupingOptions& optio
 
 Status CoverByGroups(const CoverRequest& request, BriefGroups* groups) {
   return Cover(request).Run(groups);
-}
-
-bool AreReadersLater(const Graph& graph, const NodeLayouts& layouts,
-                     const std::vector<NodeId>& nodes) {
-  const NodeId last = nodes.back();
-  int outputs = 1;
-  for (const NodeId id : nodes) {
-    if (id == last) continue;
-    bool is_output = graph.is_output({id, 0});
-    const auto uses = graph.uses({id, 0});
-    for (const Use& use : uses) {
-      if (use.node > last) {
-        is_output = true;
-        continue;
-      }
-      if (uses.size() == 1) continue;  // By the operator that it hangs on.
-      if (!std::ranges::binary_search(nodes, use.node)) return false;
-      if (!layouts.ReadsAsWritten(graph, use.node, static_cast<size_t>(use.index))) return false;
-    }
-    outputs += is_output ? 1 : 0;
-  }
-  return outputs <= kOutputsMax;
 }
 
 Group MakeGroup(const Graph& graph, const NodeLayouts& layouts, std::vector<NodeId> nodes) {

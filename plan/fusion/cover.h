@@ -70,11 +70,4 @@ Group MakeGroup(const Graph& graph, const NodeLayouts& layouts, std::vector<Node
 // The most outputs of a group of several operators.
 inline constexpr int kOutputsMax = 4;
 
-// Returns true when every reader outside of what the operators but the last one make comes after
-// the last one, and no more than kOutputsMax values are read outside. Such groups have an order,
-// that of their last operators, in which each comes after all that it reads, so no two of them wait
-// for each other. `nodes` are ascending.
-bool AreReadersLater(const Graph& graph, const NodeLayouts& layouts,
-                     const std::vector<NodeId>& nodes);
-
 }  // namespace ag

@@ -91,21 +91,19 @@ void GroupKeys::Extend(Path* path, NodeId id) const {
   path->last = id;
 }
 
-GroupKeys::Path GroupKeys::OfPiece(std::span<const NodeId> nodes) const {
+GroupKeys::Path GroupKeys::OfPiece(std::span<const NodeId> nodes, const NodeMarks& inside) const {
   Path path;
   for (const NodeId id : nodes) {
     AddNode(&path, id);
     for (const Edge operand : graph_.node(id).inputs) {
-      const auto inside = std::ranges::lower_bound(nodes, operand.node);
-      if (inside == nodes.end() || *inside != operand.node) {
+      const int place = inside.PlaceOf(operand.node);
+      if (place < 0) {
         AddOutside(&path, operand);
       } else {
-        Add(&path.key, static_cast<uint64_t>(inside - nodes.begin() + 1) << 2 | kLink);
+        Add(&path.key, static_cast<uint64_t>(place + 1) << 2 | kLink);
       }
     }
-    const auto is_outside = [&](const Use& use) {
-      return !std::ranges::binary_search(nodes, use.node);
-    };
+    const auto is_outside = [&](const Use& use) { return !inside.Has(use.node); };
     if (id != nodes.back() &&
         (graph_.is_output({id, 0}) || std::ranges::any_of(graph_.uses({id, 0}), is_outside))) {
       Add(&path.key, kReadOutside);

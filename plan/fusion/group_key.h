@@ -8,6 +8,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "plan/fusion/group_time.h"
+#include "plan/fusion/node_marks.h"
 #include "plan/spec/node_layouts.h"
 
 namespace ag {
@@ -51,8 +52,8 @@ class GroupKeys {
   // Adds an operator that reads path->last; the first one begins the path.
   void Extend(Path* path, NodeId id) const;
   // Returns the path's record for operators that are no path alone, or some of which others read as
-  // well; ascending.
-  Path OfPiece(std::span<const NodeId> nodes) const;
+  // well; ascending. `inside`: the set of them.
+  Path OfPiece(std::span<const NodeId> nodes, const NodeMarks& inside) const;
   // Returns the key of the group with the operators of a path with this key.
   static LocalKey KeyOf(const LocalKey& path, const LocalKey& frame);
 

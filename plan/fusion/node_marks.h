@@ -12,24 +12,32 @@ namespace ag {
 
 class NodeMarks {
  public:
-  explicit NodeMarks(int nodes) : since_(static_cast<size_t>(nodes)) {}
+  explicit NodeMarks(int nodes) : marks_(static_cast<size_t>(nodes)) {}
 
-  // Makes the set these nodes.
+  // Makes the set these nodes, each once.
   void Set(std::span<const NodeId> nodes) {
     ++now_;
-    for (const NodeId id : nodes) since_[id] = now_;
+    count_ = 0;
+    for (const NodeId id : nodes) marks_[id] = {now_, count_++};
   }
   // Adds a node. Returns false when it was there.
   bool Add(NodeId id) {
     if (Has(id)) return false;
-    since_[id] = now_;
+    marks_[id] = {now_, count_++};
     return true;
   }
-  bool Has(NodeId id) const { return since_[id] == now_; }
+  bool Has(NodeId id) const { return marks_[id].since == now_; }
+  // Returns how many were set or added before the node; -1: it is not in the set.
+  int PlaceOf(NodeId id) const { return Has(id) ? marks_[id].place : -1; }
 
  private:
-  std::vector<uint32_t> since_;  // By node: the value of now_ when it was added.
+  struct Mark {
+    uint32_t since = 0;  // The value of now_ when the node was added.
+    int32_t place = 0;
+  };
+  std::vector<Mark> marks_;  // By node.
   uint32_t now_ = 1;
+  int32_t count_ = 0;
 };
 
 }  // namespace ag

@@ -117,7 +117,9 @@ class TakeIn {
     group->end = static_cast<int>(brief_.nodes.size());
     const GroupKeys keys(graph_, in_.layouts, in_.basis.keys);
     const LocalKey& frame = in_.basis.patterns[static_cast<size_t>(group->pattern)].frame;
-    group->key = GroupKeys::KeyOf(keys.OfPiece(nodes).key, frame);
+    NodeMarks inside(graph_.size());
+    inside.Set(nodes);
+    group->key = GroupKeys::KeyOf(keys.OfPiece(nodes, inside).key, frame);
     group->time = in_.times.BriefTimeOf(group->key, [&] {
       const BriefSetting setting{graph_, in_.spec, in_.policy, in_.options.cores};
       return ExtractGroup(graph_, WholeGroup(setting, brief_, *group), in_.policy);
