@@ -67,7 +67,7 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
     }
     Visit(front.mapped(), *std::move(node));
   }
-  return best_.Take(setting_.rules);
+  return best_.Take(graphs_.clean_up_rules());
 }
 
 // Returns the limit that also ends an expansion that has begun. The limits on expansions and

@@ -29,7 +29,7 @@ std::vector<RankedGraph> BeamSearch::Run(const std::vector<RankedGraph>& roots,
   }
   while (MayExpand() && Pass()) continue;
   stop_ = least_.OrStale(limit_);
-  return best_.Take(setting_.rules);
+  return best_.Take(graphs_.clean_up_rules());
 }
 
 StopReason BeamSearch::LimitReached() const {

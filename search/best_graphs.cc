@@ -15,10 +15,10 @@ void BestGraphs::Offer(const Graph& graph, const GraphKey& key, int step) {
   }
 }
 
-std::vector<RankedGraph> BestGraphs::Take(const RuleSet& rules) {
+std::vector<RankedGraph> BestGraphs::Take(const RuleIndex& clean_up) {
   std::vector<RankedGraph> best;
   for (auto& [key, ranked] : best_) {
-    StatusOr<Graph> clean = CleanUp(ranked.graph, rules);
+    StatusOr<Graph> clean = CleanUp(ranked.graph, clean_up);
     AG_CHECK(clean.ok());  // It succeeded when this graph was made.
     ranked.graph = *std::move(clean);
     best.push_back(std::move(ranked));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/structure_hash.h"
+#include "rules/match/rule_index.h"
 #include "search/rewrite_trail.h"
 
 namespace ag {
@@ -28,7 +29,7 @@ class BestGraphs {
 
   // Returns the graphs with the least estimates, ascending and cleaned up: in the search
   // commutative operands have the order of the parent's, outside they have one fixed order.
-  std::vector<RankedGraph> Take(const RuleSet& rules);
+  std::vector<RankedGraph> Take(const RuleIndex& clean_up);
 
  private:
   const int graphs_max_;

@@ -40,8 +40,9 @@ class CellReplayTest : public testing::Test {
   // The first rewrite of the first cell by itself.
   std::vector<RegionStep> Found() {
     const Graph clean = *CleanUp(cells_[0].graph, rules_);
-    const std::vector<RewriteStep> steps = {{FindRewrites(clean, rules_).at(0), true}};
-    return *TellSteps(clean, steps, one_rule_);
+    RewriteTrail trail;
+    const int step = trail.Add(RewriteTrail::kInput, {FindRewrites(clean, rules_).at(0), true});
+    return *StepTeller(clean, trail, one_rule_).StepsTo(step);
   }
 
   const RuleSet rules_;

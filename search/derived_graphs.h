@@ -17,8 +17,8 @@ class DerivedGraphs {
  public:
   using Id = int32_t;
 
-  // The most nodes of all held graphs except roots; they take about 30 MB.
-  static constexpr int64_t kNodesMax = 128 * 1024;
+  // The most nodes of all held graphs except roots; they take about 60 MB.
+  static constexpr int64_t kNodesMax = 256 * 1024;
 
   // `rules` must outlive it.
   explicit DerivedGraphs(const RuleSet& rules, int64_t nodes_max = kNodesMax)
@@ -44,6 +44,7 @@ class DerivedGraphs {
   // clean-up.
   ChildGraphs Children(Id id, int size_max = INT32_MAX);
 
+  const RuleIndex& clean_up_rules() const { return clean_up_rules_; }
   int made_again() const { return made_again_; }      // Number of graphs that were made again.
   int64_t nodes_held() const { return nodes_held_; }  // Without roots.
 

@@ -23,9 +23,10 @@ PartSearch SearchPart(const SearchSetting& setting, OneRule& one_rule, const Par
       graphs = BestOf(std::move(graphs), beam.Run({root}, {}, limits.beam_graphs),
                       setting.request.options.limits.candidates_max);
     }
+    StepTeller teller(part, trail, one_rule);
     for (const RankedGraph& graph : graphs) {
       if (!IsGain(graph.estimate_ns, found.estimate_ns)) break;
-      auto steps = TellSteps(part, trail.Steps(graph.step), one_rule);
+      auto steps = teller.StepsTo(graph.step);
       if (steps.ok()) found.results.push_back({*std::move(steps), graph.estimate_ns});
     }
     found.stop = backtracking.stop();

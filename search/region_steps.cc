@@ -38,12 +38,12 @@ StatusOr<Rewrite> RegionWalk::Find(const RegionStep& step) {
 StatusOr<RegionStep> RegionWalk::Tell(const RewriteStep& step) {
   AG_TRY(BeginStep(step.begins_round));
   const Rewrite& rewrite = step.rewrite;
+  EdgeNames names = EdgeNames::Blind(graph());
   RegionStep told{.rule = rewrite.rule->name,
-                  .place = EdgeNames::Blind(graph()).Of(rewrite.roots),
+                  .place = names.Of(rewrite.roots),
                   .begins_round = step.begins_round,
                   .gain_ns = std::isfinite(step.gain_ns) ? step.gain_ns : 0};
-  const auto alike =
-      one_rule_.FindAt(graph(), *rewrite.rule, EdgeNames::Blind(graph()), told.place);
+  const auto alike = one_rule_.FindAt(graph(), *rewrite.rule, std::move(names), told.place);
   const auto it = std::ranges::find_if(alike, [&](const Rewrite& other) {
     return other.roots == rewrite.roots && other.variant == rewrite.variant;
   });
@@ -52,16 +52,23 @@ StatusOr<RegionStep> RegionWalk::Tell(const RewriteStep& step) {
   return told;
 }
 
-StatusOr<std::vector<RegionStep>> TellSteps(const Graph& region, std::span<const RewriteStep> steps,
-                                            OneRule& one_rule) {
-  RegionWalk walk(region, one_rule);
-  std::vector<RegionStep> told;
-  for (const RewriteStep& step : steps) {
-    AG_LET(told.emplace_back(), walk.Tell(step));
-    AG_LET(Graph after, walk.After(step.rewrite));
-    walk.GoTo(std::move(after));
+StatusOr<std::vector<RegionStep>> StepTeller::StepsTo(int step) {
+  std::vector<RegionStep> steps;
+  const RegionWalk* before = &region_;
+  for (const int at : trail_.StepsTo(step)) {
+    auto known = told_.find(at);
+    if (known == told_.end()) {
+      const RewriteStep& made_by = trail_.MadeBy(at);
+      RegionWalk walk = *before;
+      AG_LET(RegionStep told, walk.Tell(made_by));
+      AG_LET(Graph after, walk.After(made_by.rewrite));
+      walk.GoTo(std::move(after));
+      known = told_.emplace(at, Told{std::move(told), std::move(walk)}).first;
+    }
+    steps.push_back(known->second.step);
+    before = &known->second.after;
   }
-  return told;
+  return steps;
 }
 
 StatusOr<Graph> TakeSteps(const Graph& region, std::span<const RegionStep> steps,

@@ -3,12 +3,14 @@
 // thread at a time.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "search/one_rule.h"
 #include "search/region_store.h"
+#include "search/rewrite_trail.h"
 #include "search/rewrite_walk.h"
 
 namespace ag {
@@ -40,10 +42,26 @@ class RegionWalk {
   RewriteWalk walk_;
 };
 
-// Returns what stands for `steps`, which were made on `region`, a cleaned-up graph. kNotFound: as
-// Tell.
-StatusOr<std::vector<RegionStep>> TellSteps(const Graph& region, std::span<const RewriteStep> steps,
-                                            OneRule& one_rule);
+// Tells what a search of one region found. What several graphs of the search have in common, from
+// the region on, is told once.
+class StepTeller {
+ public:
+  // `region` is the cleaned-up graph at which the trail begins. Trail and rule must outlive it.
+  StepTeller(const Graph& region, const RewriteTrail& trail, OneRule& one_rule)
+      : region_(region, one_rule), trail_(trail) {}
+
+  // Returns what stands for the trail's rewrites up to `step`. kNotFound: as RegionWalk's Tell.
+  StatusOr<std::vector<RegionStep>> StepsTo(int step);
+
+ private:
+  struct Told {
+    RegionStep step;
+    RegionWalk after;
+  };
+  const RegionWalk region_;
+  const RewriteTrail& trail_;
+  std::map<int, Told> told_;  // By step of the trail.
+};
 
 // Returns the region after the steps. kNotFound: as Find; kFailedPrecondition: as Apply
 // (rules/match/rewrite.h).

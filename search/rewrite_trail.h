@@ -23,6 +23,10 @@ class RewriteTrail {
   // the trail.
   int Add(int parent, RewriteStep made_by);
 
+  // Returns the steps from the input's first child to `step`.
+  std::vector<int> StepsTo(int step) const;
+  // Returns the rewrite that made a graph. REQUIRES: `step` is not kInput.
+  const RewriteStep& MadeBy(int step) const { return steps_[static_cast<size_t>(step)].made_by; }
   // Returns the rewrites from the input to `step`.
   std::vector<RewriteStep> Steps(int step) const;
   // Returns AppliedOf these.
@@ -33,8 +37,6 @@ class RewriteTrail {
     int parent = -1;
     RewriteStep made_by;
   };
-  std::vector<int> StepsTo(int step) const;  // From the input's first child.
-
   std::vector<Step> steps_;
 };
 
