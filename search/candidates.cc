@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "graph/batch/part_of_batch.h"
+#include "plan/format/plan_codec.h"
 #include "plan/schedule/segmenting.h"
 #include "plan/segments.h"
 
@@ -178,10 +179,15 @@ std::vector<PlanCandidate> MakeSegmentsPlans(const SearchSetting& setting,
   return made;
 }
 
-StatusOr<PlanCandidate> MakeGuessedPlan(const Graph& graph, const SearchSetting& setting) {
+std::optional<PlanCandidate> GuessBeside(const PlanCandidate& candidate,
+                                         const SearchSetting& setting) {
+  const Graph& graph = candidate.graph;
   const int streams = StreamsMax(setting.request);
-  AG_LET(TimedPlan made, GuessPlan(setting.For(graph, {.mixed_layouts = true}, streams, 1)));
-  return CandidateOf(graph, setting, std::move(made));
+  auto made = GuessPlan(setting.For(graph, {.mixed_layouts = true}, streams, 1));
+  if (!made.ok()) return std::nullopt;
+  PlanCandidate guessed = CandidateOf(graph, setting, *std::move(made));
+  if (EncodePlan(guessed.plan) == EncodePlan(candidate.plan)) return std::nullopt;
+  return guessed;
 }
 
 std::vector<PlanCandidate> MakeStreamsPlans(const Graph& graph, const SearchSetting& setting,

@@ -3,6 +3,7 @@
 // time.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,9 +51,11 @@ struct PlanAtSize {
 std::vector<PlanCandidate> MakeSegmentsPlans(const SearchSetting& setting,
                                              std::span<const PlanAtSize> plans);
 
-// Returns the plan of a session that measures nothing (GuessPlan, plan/schedule/planner.h), with
-// the device's own guess of each kernel. `makespan_ns` is an estimate.
-StatusOr<PlanCandidate> MakeGuessedPlan(const Graph& graph, const SearchSetting& setting);
+// Returns the plan of a session that measures nothing on the candidate's graph (GuessPlan,
+// plan/schedule/planner.h), with the device's own guess of each kernel, where it is another plan
+// than the candidate's. `makespan_ns` is an estimate.
+std::optional<PlanCandidate> GuessBeside(const PlanCandidate& candidate,
+                                         const SearchSetting& setting);
 
 // The most plans of one graph on several streams, and by how much longer the second one may take in
 // the simulation. A simulation does not tell schedules that are close.

@@ -63,6 +63,25 @@ PlanTiming CheckedTiming(PlanTiming timing) {
   return timing;
 }
 
+void MakeSecondTheBase(std::vector<PlanTiming>* timings) {
+  PlanTiming& first = (*timings)[0];
+  const PlanTiming base = (*timings)[1];
+  for (size_t i = 2; i < timings->size(); ++i) {
+    PlanTiming& other = (*timings)[i];
+    for (double* over : {&other.speedup, &other.speedup_low, &other.speedup_high}) {
+      *over /= base.speedup;
+    }
+  }
+  std::swap(first, (*timings)[1]);
+  PlanTiming& old = (*timings)[1];
+  old.speedup = 1 / base.speedup;
+  old.speedup_low = 1 / base.speedup_high;
+  old.speedup_high = 1 / base.speedup_low;
+  old.verdict = base.verdict == Verdict::kFaster ? Verdict::kSlower : base.verdict;
+  first.speedup = first.speedup_low = first.speedup_high = 1;
+  first.verdict = Verdict::kSame;
+}
+
 StatusOr<std::vector<PlanTiming>> MeasureAgainstInput(
     Measurer& measurer, const PlanCandidate& input,
     const std::vector<const PlanCandidate*>& candidates, Measurer::Effort effort) {

@@ -35,6 +35,10 @@ Verdict BestVerdict(const std::vector<PlanTiming>& timings);
 // Returns the timing. An OK timing with a time that is zero, negative or NaN becomes kInternal.
 PlanTiming CheckedTiming(PlanTiming timing);
 
+// Swaps the first two timings of one call and takes all speedups over the new first one. REQUIRES:
+// both are OK.
+void MakeSecondTheBase(std::vector<PlanTiming>* timings);
+
 // Measures input and candidates in one call. Returns one checked timing each, `input` first.
 // Errors: the Measurer's, and the error of the input's own timing.
 StatusOr<std::vector<PlanTiming>> MeasureAgainstInput(

@@ -46,6 +46,23 @@ TEST(ChooseFinalists, OneStreamOfTheFirstGraphJoinsWhenNoneIsAmongThem) {
               ElementsAre(2, 1));
 }
 
+TEST(MakeSecondTheBase, TakesAllSpeedupsOverIt) {
+  std::vector<PlanTiming> timings = {Timing(1, Verdict::kSame), Timing(1.25, Verdict::kFaster),
+                                     Timing(1.5, Verdict::kFaster)};
+  timings[1].latency = {80, 79, 81};
+  MakeSecondTheBase(&timings);
+  EXPECT_EQ(timings[0].latency.median_ns, 80);
+  EXPECT_EQ(timings[0].speedup, 1);
+  EXPECT_EQ(timings[0].speedup_high, 1);
+  EXPECT_EQ(timings[0].verdict, Verdict::kSame);
+  EXPECT_EQ(timings[1].latency.median_ns, 100);
+  EXPECT_DOUBLE_EQ(timings[1].speedup, 0.8);
+  EXPECT_DOUBLE_EQ(timings[1].speedup_low, 1 / (1.25 * 1.02));
+  EXPECT_DOUBLE_EQ(timings[1].speedup_high, 1 / (1.25 * 0.98));
+  EXPECT_EQ(timings[1].verdict, Verdict::kSlower);
+  EXPECT_DOUBLE_EQ(timings[2].speedup, 1.2);
+}
+
 TEST(ChooseWinners, TheLargestLowerEndAboveOneFirst) {
   EXPECT_THAT(ChooseWinners({}), IsEmpty());
   EXPECT_THAT(ChooseWinners({Timing(1.01, Verdict::kAmbiguous), Timing(1.03, Verdict::kSame)}),

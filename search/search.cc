@@ -9,7 +9,6 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "graph/batch/samples.h"
-#include "plan/format/plan_codec.h"
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/close_layouts.h"
 #include "search/backtracking.h"
@@ -249,7 +248,7 @@ void PlanSearch::ChooseLayout() {
     layouts.emplace_back(layout);
     trials.push_back(std::move(plan));
   }
-  if (StatusOr<PlanCandidate> guessed = MakeGuessedPlan(request_.input, setting_); guessed.ok()) {
+  if (std::optional<PlanCandidate> guessed = GuessBeside(input_, setting_)) {
     layouts.emplace_back();
     trials.push_back(*std::move(guessed));
   }
@@ -284,18 +283,16 @@ void PlanSearch::RefineInput() {
 }
 
 // Times the input, together with a plan of its graph on several streams and, where no layout was
-// chosen, the plan that a session guesses.
+// chosen, the plan that a session guesses: the likelier of the two is the input's from here on.
 Status PlanSearch::MeasureInput() {
   std::vector<PlanCandidate> streams =
       MakeStreamsPlans(request_.input, setting_, input_.makespan_ns);
   input_groups_ = times_.asked();
   times_.BeginStage();
   std::vector<PlanCandidate> others;
-  if (!has_guess_) {
-    StatusOr<PlanCandidate> guessed = MakeGuessedPlan(request_.input, setting_);
-    const bool is_new = guessed.ok() && EncodePlan(guessed->plan) != EncodePlan(input_.plan);
-    if (is_new) others.push_back(*std::move(guessed));
-  }
+  auto guessed = has_guess_ ? std::nullopt : GuessBeside(input_, setting_);
+  const bool has_new = guessed.has_value();
+  if (has_new) others.push_back(*std::move(guessed));
   std::ranges::move(streams, std::back_inserter(others));
   std::vector<const PlanCandidate*> candidates;
   for (const PlanCandidate& other : others) candidates.push_back(&other);
@@ -303,6 +300,10 @@ Status PlanSearch::MeasureInput() {
   EndBy(run_.search_end());
   AG_LET(std::vector<PlanTiming> timings,
          MeasureBesideInput(candidates, Measurer::Effort::kRanking));
+  if (has_new && timings[1].status.ok() && timings[1].speedup > 1) {
+    std::swap(input_, others[0]);
+    MakeSecondTheBase(&timings);
+  }
   input_timing_ = timings[0];
   measured_graphs_.insert(HashOfStructure(request_.input));
   double speedup = 1;

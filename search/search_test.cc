@@ -179,17 +179,21 @@ TEST_F(SearchTest, TheInputsPlanIsNoSlowerThanASessionsGuess) {
   const auto is_guess = [](const Plan& plan) {
     return std::ranges::all_of(plan.groups, [](const Group& g) { return g.kernel.empty(); });
   };
-  for (const double guess_ns : {1000.0, 3000.0}) {
-    FakeMeasurer measurer(SpecOfTwoLayouts());
-    measurer.plan_ns = [&](const Candidate& candidate) {
-      return is_guess(candidate.plan) ? guess_ns : 2000.0;
-    };
-    SearchRequest request = Request(kConv, "");
-    request.spec = measurer.spec();
-    const auto result = FindPlan(request, measurer, clock_);
-    ASSERT_TRUE(result.ok()) << Message(result.status());
-    ExpectSound(request, *result);
-    EXPECT_EQ(is_guess(result->input_plan), guess_ns < 2000) << guess_ns;
+  // With two layouts the guess is timed beside them, with one beside the input itself.
+  for (const DeviceSpec& spec : {SpecOfTwoLayouts(), SmallSpec()}) {
+    for (const double guess_ns : {1000.0, 3000.0}) {
+      FakeMeasurer measurer(spec);
+      measurer.plan_ns = [&](const Candidate& candidate) {
+        return is_guess(candidate.plan) ? guess_ns : 2000.0;
+      };
+      SearchRequest request = Request(kConv, "");
+      request.spec = measurer.spec();
+      const auto result = FindPlan(request, measurer, clock_);
+      ASSERT_TRUE(result.ok()) << Message(result.status());
+      ExpectSound(request, *result);
+      EXPECT_EQ(is_guess(result->input_plan), guess_ns < 2000) << guess_ns;
+      EXPECT_EQ(result->input_timing.latency.median_ns, std::min(guess_ns, 2000.0));
+    }
   }
 }
 
