@@ -61,7 +61,7 @@ Edge GraphPatch::Constant(TensorType type, const Digest& digest, std::string_vie
 StatusOr<NodeId> GraphPatch::Add(OpKind op, std::span<const Edge> inputs, Attributes attributes) {
   absl::InlinedVector<TensorType, 3> types;
   for (const Edge& e : inputs) {
-    AG_CHECK(!IsReplaced(e.node) || Resolve(e) == e);
+    AG_CHECK(Resolve(e) == e);
     types.push_back(type(e));
   }
   AG_LET(Node node, MakeOperatorNode(op, inputs, types, std::move(attributes)));

@@ -335,7 +335,7 @@ StatusOr<std::vector<PlanTiming>> PlanSearch::MeasureBesideInput(
         MeasuredCandidate{.origin = candidate.origin,
                           .is_final = is_final,
                           .streams = UsedStreams(candidate.plan),
-                          .rewrites = static_cast<int>(trail_.Steps(candidate.step).size()),
+                          .rewrites = static_cast<int>(trail_.StepsTo(candidate.step).size()),
                           .estimates = candidate,
                           .timing = (*timings)[i]});
   }
