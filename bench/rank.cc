@@ -61,7 +61,7 @@ constexpr int kGrowthMax = 2;
 // Draws of a plan per plan that is wanted: a model of few rewrites has few plans.
 constexpr int kTriesMax = 5;
 // The most that a kernel may take in proportion to a group's fastest one, to be in a plan.
-constexpr double kSlowest = 4;
+constexpr double kSlowest = 10;
 // Runs of a plan from which the times of its groups inside are taken.
 constexpr int kTracedRuns = 21;
 // Those among which an estimate's first choice is to be good.

@@ -5,7 +5,9 @@
 //     [CASE...]
 // (bench/h200-v1.spec of this folder, fp16; all cases: fire1, fire2 and models of the zoo)
 // Prints for each case the time of the input's plan and of the best plan, the longest path of the
-// best plan's groups, the least time that any schedule of them could take, and the counts.
+// best plan's groups, the least time that any schedule of them could take, and the counts; then of
+// the candidates that were measured: how many come from round 2 or later, how many have the groups
+// of another one of their round, and from where the best plan comes.
 // --graphs: graphs scored per round. --stale: those in a row without a smaller estimate that end a
 // round; 0: none do. --check: a figure that is more than 1 % above the file's
 // ("CASE US" per line), or is not there, ends with 1. --plot: how the best plan's gain over the
@@ -15,6 +17,7 @@
 #include <cstdio>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "base/clock.h"
 #include "base/command_line.h"
@@ -23,6 +26,7 @@
 #include "plan/schedule/least_makespan.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
+#include "search/candidates.h"
 #include "search/testing/fake_measurer.h"
 #include "zoo/zoo.h"
 
@@ -94,6 +98,55 @@ Bounds BoundsOf(const Candidate& candidate, const DeviceSpec& spec) {
   return {std::ranges::max(RemainingNs(problem)), LeastMakespanNs(problem)};
 }
 
+// Times on the roofline, and counts candidates of one round that have the same groups.
+class CountingMeasurer : public FakeMeasurer {
+ public:
+  explicit CountingMeasurer(const DeviceSpec& spec) : FakeMeasurer(OnRoofline(spec)) {}
+
+  StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates,
+                                                 Effort effort) override {
+    std::set<Digest> graphs, groups;
+    for (size_t i = 1; effort == Effort::kRanking && i < candidates.size(); ++i) {
+      if (!graphs.insert(candidates[i].graph.digest()).second) continue;  // Another plan of it.
+      if (!groups.insert(DigestOfGroups(candidates[i])).second) ++equal;
+    }
+    return FakeMeasurer::MeasurePlans(candidates, effort);
+  }
+
+  int equal = 0;
+};
+
+std::string NameOf(const CandidateOrigin& origin) {
+  switch (origin.stage) {
+    case CandidateOrigin::Stage::kInput:
+      return "the input's own graph";
+    case CandidateOrigin::Stage::kCells:
+      return "cells";
+    case CandidateOrigin::Stage::kRound:
+      return fmt::format("round {}", origin.round);
+  }
+  AG_CHECK(false);
+}
+
+// Prints what the rounds measured.
+void PrintCandidates(const SearchResult& result, int equal) {
+  int measured = 0, late = 0;
+  CandidateOrigin best;
+  for (const MeasuredCandidate& one : result.log.measured) {
+    if (one.is_final) {
+      if (one.timing.speedup == result.timing.speedup) best = one.origin;
+      continue;
+    }
+    const bool is_of_round = one.origin.stage == CandidateOrigin::Stage::kRound;
+    measured += is_of_round ? 1 : 0;
+    late += is_of_round && one.origin.round >= 2 ? 1 : 0;
+  }
+  std::printf(
+      "  plans measured in rounds %3d  of round 2 or later %3d  with the groups of another %d  "
+      "the best comes from %s\n",
+      measured, late, equal, NameOf(best).c_str());
+}
+
 // Runs one case.
 StatusOr<Found> Run(const std::string& name, const Options& options, const DeviceSpec& spec) {
   AG_LET(const Graph graph, GraphOf(name));
@@ -114,7 +167,7 @@ StatusOr<Found> Run(const std::string& name, const Options& options, const Devic
     if (options.rounds == 0) limits.rounds_max = 1'000'000;
     limits.candidates_max = 20;
   }
-  FakeMeasurer measurer = FakeMeasurer::OnRoofline(spec);
+  CountingMeasurer measurer(spec);
   const Nanos begin = RealClock().Now();
   AG_LET(const SearchResult result, FindPlan(request, measurer, RealClock()));
   const double seconds = static_cast<double>((RealClock().Now() - begin).count()) / 1e9;
@@ -130,6 +183,7 @@ StatusOr<Found> Run(const std::string& name, const Options& options, const Devic
       name.c_str(), request.input.size(), input_us, best_us, input_us / best_us,
       bounds.path_ns / 1e3, bounds.least_ns / 1e3, rewrites, result.rounds, result.graphs,
       result.cell_graphs, seconds);
+  PrintCandidates(result, measurer.equal);
   std::fflush(stdout);
   return Found{name, best_us, result.log.history};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "graph/batch/part_of_batch.h"
@@ -219,6 +220,38 @@ StatusOr<std::vector<PlanCandidate>> MakePlans(const Graph& graph, const SearchS
   std::ranges::move(MakeStreamsPlans(graph, setting, plans[0].makespan_ns),
                     std::back_inserter(plans));
   return plans;
+}
+
+std::vector<PlanCandidate> MakePlansOf(const std::vector<RankedGraph>& graphs,
+                                       CandidateOrigin origin, const SearchSetting& setting) {
+  std::vector<PlanCandidate> all;
+  std::set<Digest> seen;
+  for (const RankedGraph& graph : graphs) {
+    StatusOr<std::vector<PlanCandidate>> plans = MakePlans(graph.graph, setting);
+    if (!plans.ok()) {
+      setting.run.Warn(fmt::format("candidate: {}", Message(plans.status())));
+      continue;
+    }
+    const bool is_ours = setting.request.options.method == SearchMethod::kOurs;
+    if (is_ours && !seen.insert(DigestOfGroups(plans->front())).second) continue;
+    ++setting.run.counts.candidates;
+    for (PlanCandidate& plan : *plans) {
+      plan.step = graph.step;
+      plan.origin = origin;
+      all.push_back(std::move(plan));
+    }
+  }
+  return all;
+}
+
+Digest DigestOfGroups(const Candidate& candidate) {
+  std::vector<std::string> groups;
+  for (const Group& group : candidate.plan.groups) {
+    const GroupProblem problem = ExtractGroup(candidate.graph, group, candidate.plan.policy);
+    groups.push_back(Sha256(EncodeGroupProblem(problem)).Hex());
+  }
+  std::ranges::sort(groups);
+  return Sha256(fmt::format("{}", fmt::join(groups, "\n")));
 }
 
 int UsedStreams(const Plan& plan) {

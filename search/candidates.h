@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plan/schedule/plan_estimates.h"
-#include "search/rewrite_trail.h"
+#include "search/best_graphs.h"
 #include "search/scored_graph.h"
 
 namespace ag {
@@ -72,6 +72,16 @@ std::vector<PlanCandidate> MakeStreamsPlans(const Graph& graph, const SearchSett
 
 // Returns the plan on one stream, then the plans on several streams.
 StatusOr<std::vector<PlanCandidate>> MakePlans(const Graph& graph, const SearchSetting& setting);
+
+// Returns the plans of the graphs of one round, as MakePlans makes them. Of graphs whose plans on
+// one stream have the same groups, in whatever order, only the first has plans: the others would
+// take a measurement and tell nothing new. (The paper's search measures them.) A graph that has no
+// plan is a warning of setting.run.
+std::vector<PlanCandidate> MakePlansOf(const std::vector<RankedGraph>& graphs,
+                                       CandidateOrigin origin, const SearchSetting& setting);
+
+// Returns a digest of the plan's groups that does not depend on their order.
+Digest DigestOfGroups(const Candidate& candidate);
 
 // Returns the number of streams with launches; of segments, the most of one.
 int UsedStreams(const Plan& plan);

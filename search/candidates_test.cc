@@ -83,6 +83,39 @@ output "r" = relu(matmul(x, c))
   EXPECT_THAT((*plans)[0].plan.groups, SizeIs(3));
 }
 
+// Two graphs of which only the order of nodes differs, and a third.
+TEST_F(CandidatesTest, OfGraphsWithEqualGroupsOnlyTheFirstIsPlanned) {
+  constexpr std::string_view kTurned = R"(
+input x f32[64,64]
+c = const f32[64,64] seed 3
+d = const f32[64,64] seed 4
+a = const f32[64,64] seed 1
+b = const f32[64,64] seed 2
+r = matmul(x, c)
+output "s" = matmul(x, d)
+output "p" = matmul(x, a)
+output "q" = matmul(x, b)
+output "r" = r
+)";
+  request_ = {.input = TestGraph(kFourBranches), .spec = spec_, .options = {.streams_max = 1}};
+  const std::vector<RankedGraph> graphs = {
+      {TestGraph(kFourBranches), 1, 7}, {TestGraph(kTurned), 2, 8}, {TestGraph(kChain), 3, 9}};
+  const CandidateOrigin origin{CandidateOrigin::Stage::kRound, 2};
+  for (const auto method : {SearchMethod::kOurs, SearchMethod::kPaper}) {
+    request_.options.method = method;
+    TestSearch search(request_, rules_, measurer_, clock_);
+    const std::vector<PlanCandidate> plans = MakePlansOf(graphs, origin, search.setting);
+    std::vector<int> steps;
+    for (const PlanCandidate& plan : plans) {
+      steps.push_back(plan.step);
+      EXPECT_EQ(plan.origin, origin);
+    }
+    const bool is_ours = method == SearchMethod::kOurs;
+    EXPECT_EQ(steps, is_ours ? std::vector({7, 9}) : std::vector({7, 8, 9}));
+    EXPECT_EQ(search.run.counts.candidates, std::ssize(steps));
+  }
+}
+
 TEST_F(CandidatesTest, GroupsThatDoNotScaleGoOnAsManyStreamsAsThereAre) {
   measurer_.group_ns = [](const GroupProblem&) { return 1e5; };
   const auto plans = Plans(kFourBranches);

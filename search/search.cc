@@ -101,8 +101,6 @@ class PlanSearch {
   void SearchFrom(const RankedGraph& root);
   std::vector<RankedGraph> RewritesOf(const RankedGraph& root);
   void TryGraphs(const std::vector<RankedGraph>& graphs, CandidateOrigin origin);
-  std::vector<PlanCandidate> PlansOf(const std::vector<RankedGraph>& graphs,
-                                     CandidateOrigin origin);
   bool MeasureRound(std::vector<PlanCandidate> plans, const std::vector<RankedGraph>& graphs);
   StatusOr<std::vector<PlanTiming>> MeasureBesideInput(
       const std::vector<const PlanCandidate*>& candidates, Measurer::Effort effort);
@@ -555,31 +553,12 @@ std::vector<RankedGraph> PlanSearch::RewritesOf(const RankedGraph& root) {
 // Measures the graphs' plans, beside the input, and adds what is not slower than the best to the
 // queue.
 void PlanSearch::TryGraphs(const std::vector<RankedGraph>& graphs, CandidateOrigin origin) {
-  std::vector<PlanCandidate> plans = PlansOf(graphs, origin);
+  for (const RankedGraph& one : graphs) measured_graphs_.insert(HashOfStructure(one.graph));
+  std::vector<PlanCandidate> plans = MakePlansOf(graphs, origin, setting_);
   if (plans.empty()) return;
   run_.Report("measuring plans");
   if (MeasureRound(std::move(plans), graphs)) return;
   stop_ = run_.Cancelled() ? StopReason::kCancelled : StopReason::kUnavailable;
-}
-
-std::vector<PlanCandidate> PlanSearch::PlansOf(const std::vector<RankedGraph>& graphs,
-                                               CandidateOrigin origin) {
-  std::vector<PlanCandidate> all;
-  for (const RankedGraph& graph : graphs) {
-    measured_graphs_.insert(HashOfStructure(graph.graph));
-    StatusOr<std::vector<PlanCandidate>> plans = MakePlans(graph.graph, setting_);
-    if (!plans.ok()) {
-      run_.Warn(fmt::format("candidate: {}", Message(plans.status())));
-      continue;
-    }
-    ++run_.counts.candidates;
-    for (PlanCandidate& plan : *plans) {
-      plan.step = graph.step;
-      plan.origin = origin;
-      all.push_back(std::move(plan));
-    }
-  }
-  return all;
 }
 
 // Returns false when no plan could be measured. Leaves out candidates without a timing.

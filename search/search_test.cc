@@ -350,7 +350,6 @@ TEST_F(SearchTest, EachCountLimitNamesTheStop) {
       {"graphs", {.rounds_max = 9, .graphs_max = 1, .candidates_max = 0}, StopReason::kGraphs},
       {"groups", {.candidates_max = 0, .groups_max = 1}, StopReason::kGroups},
       {"time", {.time_max = Nanos{0}}, StopReason::kTime},
-      {"stale", {.rounds_max = 99}, StopReason::kStale},
       {"none", {.rounds_max = 99, .stale_graphs_max = 0}, StopReason::kNone},
   };
   for (const Case& c : cases) {
@@ -394,6 +393,23 @@ TEST_F(SearchTest, ARoundWithoutGainsEndsItAndIsNamed) {
   ASSERT_TRUE(result.ok()) << Message(result.status());
   EXPECT_EQ(result->stop_reason, StopReason::kStale);
   EXPECT_EQ(result->graphs, 40);
+}
+
+// Each round finds a plan that is as fast as the input's.
+TEST_F(SearchTest, RoundsWithoutAFasterPlanEndIt) {
+  SearchRequest request = Request("input x f32[64,64]\noutput \"y\" = tanh(tanh(tanh(tanh(x))))\n",
+                                  "to-pair [exact]: tanh(x) => neg(neg(x))\n");
+  request.options.beta = 100;
+  request.options.limits.cell_graphs_max = 0;
+  measurer_.plan_ns = [](const Candidate&) { return 1'000; };
+  for (const int stale_graphs_max : {500, 0}) {
+    request.options.limits.stale_graphs_max = stale_graphs_max;
+    const auto result = Find(request);
+    ASSERT_TRUE(result.ok()) << Message(result.status());
+    const bool may_be_stale = stale_graphs_max > 0;
+    EXPECT_EQ(result->stop_reason, may_be_stale ? StopReason::kStale : StopReason::kNone);
+    EXPECT_EQ(result->rounds > 3, !may_be_stale);
+  }
 }
 
 // The time ends when the first round begins, or during its first graph.
@@ -500,8 +516,8 @@ TEST_F(SearchTest, CancelledAtAnyPointTheAnswerIsSound) {
     const auto result = Find(request);
     ASSERT_TRUE(result.ok()) << n << ": " << Message(result.status());
     ExpectSound(request, *result);
-    EXPECT_THAT(result->stop_reason, AnyOf(StopReason::kCancelled, StopReason::kStale)) << n;
-    if (result->stop_reason == StopReason::kStale) break;
+    EXPECT_THAT(result->stop_reason, AnyOf(StopReason::kCancelled, StopReason::kNone)) << n;
+    if (result->stop_reason == StopReason::kNone) break;
   }
 }
 

@@ -44,6 +44,20 @@ std::string AddsModel(int adds) {
   return *SerializeModel(model);
 }
 
+// Branches of two operators beside each other, and the sum of them all.
+std::string BranchesModel(int branches) {
+  OnnxModel model = OneInput();
+  OnnxNode sum = {.op_type = "Sum", .outputs = {"y"}};
+  for (int i = 0; i < branches; ++i) {
+    const std::string a = fmt::format("a{}", i), b = fmt::format("b{}", i);
+    model.nodes.push_back({.op_type = "Relu", .inputs = {"x"}, .outputs = {a}});
+    model.nodes.push_back({.op_type = "Add", .inputs = {a, "x"}, .outputs = {b}});
+    sum.inputs.push_back(b);
+  }
+  model.nodes.push_back(sum);
+  return *SerializeModel(model);
+}
+
 // The most memory that the process has had so far, in MB.
 double PeakMb(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");
@@ -101,6 +115,36 @@ TEST_F(JobLimits, TwentyThousandAddsAreCancelledWithinASecond) {
   EXPECT_LT(std::chrono::duration<double>(steady_clock::now() - begin).count(), 1);
   EXPECT_TRUE(ChildrenOf(cluster.coordinator().pid(), "--child=job").empty());
   EXPECT_LT(PeakMb(cluster.coordinator().pid()), 100);
+}
+
+TEST_F(JobLimits, GraphsOfOddFormsAreAnsweredByBothSearches) {
+  Cluster cluster({.coordinator_flags = {"--per-device", "2"}});
+  const std::string models[] = {Write(cluster, "one.onnx", AddsModel(1)),
+                                Write(cluster, "deep.onnx", AddsModel(3'000)),
+                                Write(cluster, "wide.onnx", BranchesModel(500))};
+  std::vector<std::string> jobs;
+  for (const std::string& model : models) {
+    for (const char* search : {"ours", "paper"}) {
+      jobs.push_back(cluster.Submit(model, {"--search", search, "--budget", "6s"}));
+    }
+  }
+  for (const std::string& job : jobs) {
+    const json ended = cluster.Watch(job);
+    EXPECT_EQ(ended.value("state", ""), "SUCCEEDED") << ended.dump() << cluster.Logs();
+  }
+}
+
+TEST_F(JobLimits, FiveHundredBranchesAreCancelledWithinASecond) {
+  Cluster cluster;
+  for (const char* search : {"ours", "paper"}) {
+    const std::string job = cluster.Submit(Write(cluster, "wide.onnx", BranchesModel(500)),
+                                           {"--search", search, "--budget", "10m"});
+    ASSERT_TRUE(Eventually([&] { return cluster.StateOf(job) == "SEARCHING"; }));
+    const auto begin = steady_clock::now();
+    EXPECT_EQ(cluster.Cli({"jobs", "cancel", job}).code, 0);
+    EXPECT_TRUE(Eventually([&] { return cluster.StateOf(job) == "CANCELLED"; }, 5));
+    EXPECT_LT(std::chrono::duration<double>(steady_clock::now() - begin).count(), 1) << search;
+  }
 }
 
 TEST_F(JobLimits, AJobBeyondItsBudgetOrItsMemoryEndsWithAMessage) {
