@@ -511,6 +511,8 @@ class Panels : public Kernel {
     tail.to = in_tile;
     tail.to_step = lanes;
     loops_.finish(tile, tail);
+    // Where a row of the tile is one piece of the result the last step writes it there.
+    const bool is_one_piece = used == width && (step == lanes || width == lanes);
     for (const Step& s : fused_.steps) {
       const float* operand = area.tile;
       if (s.port >= 0) {
@@ -518,7 +520,15 @@ class Panels : public Kernel {
                area.operand);
         operand = area.operand;
       }
-      s.op.run(area.tile, operand, operand, area.tile, tile.rows * width, s.op.p, s.op.q);
+      if (&s < &fused_.steps.back() || !is_one_piece) {
+        s.op.run(area.tile, operand, operand, area.tile, tile.rows * width, s.op.p, s.op.q);
+        continue;
+      }
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        const float* const other = operand + r * width;
+        s.op.run(in_tile[r], other, other, to[r], width, s.op.p, s.op.q);
+      }
+      return;
     }
     for (int64_t r = 0; r < tile.rows; ++r)
       CopyVectors(in_tile[r], lanes, used, lanes, to[r], step);

@@ -68,12 +68,14 @@ AG_INLINE void Multiply(const ProductTile& tile, Sums<lanes, kRows, kVectors>& s
     }
     if (is_packed) {
       const float* at = left;
+#pragma GCC unroll 2
       for (int64_t i = 0; i < count; ++i, at += kRows, right += lanes) {
         AddProducts<lanes, kRows, kVectors>([&](int r) AG_INLINE_LAMBDA { return at[r]; }, right,
                                             right_step, sum);
       }
     } else {
       const Rows<kRows> rows(left, row_step);
+#pragma GCC unroll 2
       for (int64_t i = 0; i < count; ++i, right += lanes) {
         AddProducts<lanes, kRows, kVectors>([&](int r) AG_INLINE_LAMBDA { return rows.At(r, i); },
                                             right, right_step, sum);
