@@ -1,7 +1,8 @@
 // The times of a model's groups: each group measured alone, as for the cache, and in the whole
 // plan.
-//   build/group_times MODEL [DEVICE [LAYOUT]]     (MODEL: of the zoo, or FILE.onnx; DEVICE: cpu;
-//                                                  LAYOUT: of contractions, else the cheapest)
+//   build/group_times [--precision P] [MODEL [DEVICE [LAYOUT]]]
+// (fp32; squeezenet, cpu; MODEL: of the zoo, or FILE.onnx; LAYOUT: of contractions, else the
+// cheapest)
 // Prints a line for each group: pattern, kernel, microseconds alone and in the plan, the other
 // kernels; then sums by pattern, the error of the times alone, and the whole plan's median beside
 // the sum. Error: the mean of |ln(inside / alone)|, weighted by the time inside.
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <map>
 
+#include "base/command_line.h"
 #include "bench/models/load_model.h"
 #include "device/open_device.h"
 #include "device/profile/profile.h"
@@ -25,6 +27,13 @@ namespace ag {
 namespace {
 
 constexpr int kRuns = 21;
+
+struct Options {
+  std::string model = "squeezenet";
+  std::string device = "cpu";
+  std::string layout;
+  Policy policy;
+};
 
 using Samples = std::vector<std::vector<double>>;  // By group, in nanoseconds.
 
@@ -59,10 +68,11 @@ std::string Others(const std::optional<Measurement>& found) {
 }
 
 // Prints the sum of the groups' times for each layout.
-Status PrintLayouts(const Graph& graph, const Device& device, GroupTimes& times) {
+Status PrintLayouts(const Graph& graph, const Device& device, const Policy& policy,
+                    GroupTimes& times) {
   for (const Layout layout : LayoutChoices(graph, device.spec())) {
     AG_LET(const TimedGroups timed,
-           FormTimedGroups(graph, device.spec(), Policy(), times, {.layout = layout}));
+           FormTimedGroups(graph, device.spec(), policy, times, {.layout = layout}));
     std::printf("%s: sum alone %.3f ms\n", std::string(LayoutName(layout)).c_str(),
                 SumNs(timed) / 1e6);
   }
@@ -111,26 +121,29 @@ void PrintRows(const Graph& graph, const Plan& plan, const Samples& inside_ns,
   std::printf("error %.2f\n", error_us / all_us);
 }
 
-Status PrintTable(const std::string& model, const std::string& device_name,
-                  std::optional<Layout> layout) {
-  AG_LET(const std::unique_ptr<Device> device, OpenDevice(device_name));
-  AG_LET(const LoadedModel loaded, LoadModel(model));
+Status PrintTable(const Options& options) {
+  std::optional<Layout> layout;
+  if (!options.layout.empty()) {
+    AG_LET(layout, ParseLayout(options.layout));
+  }
+  AG_LET(const std::unique_ptr<Device> device, OpenDevice(options.device));
+  AG_LET(const LoadedModel loaded, LoadModel(options.model));
   AG_LET(const Graph graph, CleanUp(loaded.graph, BuiltInRules()));
   AG_LET(const auto lock, MeasureAlone(*device));
   LearnedTimes times(device->spec(), MeasureOn(*device, {}, RealClock()), {.at_once = true});
-  AG_LET(TimedGroups timed, FormTimedGroups(graph, device->spec(), Policy(), times,
+  AG_LET(TimedGroups timed, FormTimedGroups(graph, device->spec(), options.policy, times,
                                             {.layout = layout, .mixed_layouts = true}));
-  AG_TRY(PrintLayouts(graph, *device, times));
+  AG_TRY(PrintLayouts(graph, *device, options.policy, times));
   const double sum_ns = SumNs(timed);
   std::vector<Stream> streams = OneStream(graph, timed.groups);
   AG_LET(const Plan plan, CompletePlan(graph, std::move(timed.groups), std::move(streams),
-                                       device->spec(), Policy()));
+                                       device->spec(), options.policy));
   AG_LET(const std::unique_ptr<Executable> executable,
          device->Build({graph, plan, *loaded.weights}));
   Samples inside(plan.groups.size());
   AG_LET(const std::vector<double> whole, TimeInside(graph, *executable, &inside));
   PrintRows(graph, plan, inside, times);
-  std::printf("%s: sum alone %.3f ms, whole %.3f ms\n", model.c_str(), sum_ns / 1e6,
+  std::printf("%s: sum alone %.3f ms, whole %.3f ms\n", options.model.c_str(), sum_ns / 1e6,
               Median(whole) / 1e6);
   return OkStatus();
 }
@@ -139,18 +152,16 @@ Status PrintTable(const std::string& model, const std::string& device_name,
 }  // namespace ag
 
 int main(int argc, char** argv) {
-  std::optional<ag::Layout> layout;
-  if (argc > 3) {
-    const auto parsed = ag::ParseLayout(argv[3]);
-    if (!parsed.ok()) {
-      std::fprintf(stderr, "%s\n", ag::Message(parsed.status()).c_str());
-      return 2;
-    }
-    layout = *parsed;
+  ag::Options options;
+  CLI::App app("The times of a model's groups, alone and in the plan", "group_times");
+  ag::ShowDefaults(app);
+  app.add_option("--precision", options.policy.precision, "Precision");
+  app.add_option("MODEL", options.model, "A model of the zoo, or an ONNX file");
+  app.add_option("DEVICE", options.device, "Device");
+  app.add_option("LAYOUT", options.layout, "Layout of contractions; none: the cheapest");
+  if (const int code = ag::ParseCommandLine(app, argc, argv); code >= 0) return code;
+  if (const ag::Status status = ag::PrintTable(options); !status.ok()) {
+    std::fprintf(stderr, "%s\n", ag::Message(status).c_str());
+    return 1;
   }
-  const ag::Status status =
-      ag::PrintTable(argc > 1 ? argv[1] : "squeezenet", argc > 2 ? argv[2] : "cpu", layout);
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "%s\n", ag::Message(status).c_str());
-  return 1;
 }

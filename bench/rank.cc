@@ -419,7 +419,7 @@ class Ranking {
       AG_TRY(FormMeasuredGroups(setting_.For(graph), times_));
       AG_LET(const std::vector<PlanCandidate> plans, MakePlans(graph, setting_));
       objective.push_back(EstimateNs(graph, setting_));
-      makespan.push_back(plans.back().makespan_ns);
+      makespan.push_back(std::ranges::min(plans, {}, &PlanCandidate::makespan_ns).makespan_ns);
     }
     std::printf("  the search's estimate with the simulated makespan of the best plan: %.3f\n",
                 Spearman(objective, makespan));

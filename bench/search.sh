@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Everything that is said of the search on simulated times, which repeat exactly: what it finds and the least time of any
-# schedule, on the old roofline and on the h200 spec; brute force; cells and known cells; seconds of cold searches; without
+# schedule, on the old roofline and on the h200 spec; brute force; cells and known cells; the estimate
+# beside the best plan's makespan; seconds of cold searches; without
 # rules of a kind, larger budgets, the paper's search. The last command takes the longest; run it after scripts/build.sh.
 #   bench/search.sh [PLOT.svg]     (a plot of the gain by graphs scored; default: none)
 set -euo pipefail
@@ -15,6 +16,7 @@ build/search_optimum --graphs 200 | tail -n 1
 for pair in bert:6,bert squeezenet,squeezenet inception_v3,inception_v3 nasnet_a,nasnet_a; do
   build/search_cells --after "${pair%,*}" "${pair#*,}"
 done
+build/rank --device sim:bench/h200-v1.spec --precision fp16 --plans 50 squeezenet inception_v3 bert nasnet_mobile
 build/search_numbers --part search --rounds 8 --threads 2 --spec bench/h200-v1.spec --precision fp16 inception_v3 bert nasnet_a
 build/search_numbers --part region --threads 2
 build/search_choices --threads 2
