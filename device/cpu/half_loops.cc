@@ -8,6 +8,7 @@
 
 #include "device/cpu/block_ops.h"
 #include "device/cpu/fast_math.h"
+#include "device/cpu/lanes.h"
 
 namespace ag::cpu {
 namespace {
@@ -55,6 +56,14 @@ AG_INLINE uint32_t NarrowedBF16(float value) {
   return Either(MaskIf((bits & ~kSignBit) > kInfinityBits), bits >> 16 | 0x40U, rounded);
 }
 
+// What would round to infinity is cut.
+AG_INLINE uint32_t StoredBF16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = bits & ~kSignBit;
+  const uint32_t rounding = MaskIf(magnitude < 0x7f7f8000U) & (0x7fffU + (bits >> 16 & 1U));
+  return (bits + rounding) >> 16 | (MaskIf(magnitude > kInfinityBits) & 0x40U);
+}
+
 AG_INLINE float WidenedBF16(uint32_t bits) { return std::bit_cast<float>(bits << 16); }
 
 AG_CLONES void WidenF16(const uint16_t* from, float* to, int64_t n) {
@@ -84,13 +93,7 @@ AG_CLONES void NarrowBF16(const float* from, uint16_t* to, int64_t n) {
 
 AG_CLONES void StoreBF16(const float* from, uint16_t* to, int64_t n) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const uint32_t bits = NarrowedBF16(from[i]);
-    const uint32_t magnitude = std::bit_cast<uint32_t>(from[i]) & ~kSignBit;
-    const uint32_t grew =
-        MaskIf(magnitude < kInfinityBits) & MaskIf((bits & 0x7fffU) == kInfinityBits >> 16);
-    to[i] = static_cast<uint16_t>(bits - (grew & 1U));
-  }
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<uint16_t>(StoredBF16(from[i]));
 }
 
 AG_CLONES void RoundBF16(const float* from, float* to, int64_t n) {
@@ -99,6 +102,18 @@ AG_CLONES void RoundBF16(const float* from, float* to, int64_t n) {
 }
 
 #if defined(__x86_64__)
+
+// With all of AVX-512: the clones have its first part, which lacks vectors of 16-bit numbers.
+AG_AVX512 void StoreByAvx512(const float* from, uint16_t* to, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<uint16_t>(StoredBF16(from[i]));
+}
+
+bool HasAvx512() {
+  static const bool has = __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return has;
+}
 
 #define AG_F16C __attribute__((target("avx2,f16c")))
 
@@ -164,6 +179,8 @@ bool HasF16c() {
 #else
 
 bool HasF16c() { return false; }
+bool HasAvx512() { return false; }
+const auto StoreByAvx512 = StoreBF16;
 const auto WidenByF16c = WidenF16;
 const auto NarrowByF16c = NarrowF16;
 const auto RoundByF16c = RoundF16;
@@ -182,7 +199,9 @@ void NarrowToHalf(DType dtype, const float* from, uint16_t* to, int64_t n) {
   HasF16c() ? NarrowByF16c(from, to, n) : NarrowF16(from, to, n);
 }
 
-void StoreAsBf16(const float* from, uint16_t* to, int64_t n) { StoreBF16(from, to, n); }
+void StoreAsBf16(const float* from, uint16_t* to, int64_t n) {
+  HasAvx512() ? StoreByAvx512(from, to, n) : StoreBF16(from, to, n);
+}
 
 void RoundToHalf(DType dtype, const float* from, float* to, int64_t n) {
   if (dtype == DType::kBFloat16) return RoundBF16(from, to, n);
