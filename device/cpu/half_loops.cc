@@ -8,6 +8,7 @@
 
 #include "device/cpu/block_ops.h"
 #include "device/cpu/fast_math.h"
+#include "device/cpu/host.h"
 #include "device/cpu/lanes.h"
 
 namespace ag::cpu {
@@ -109,12 +110,6 @@ AG_AVX512 void StoreByAvx512(const float* from, uint16_t* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<uint16_t>(StoredBF16(from[i]));
 }
 
-bool HasAvx512() {
-  static const bool has = __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return has;
-}
-
 #define AG_F16C __attribute__((target("avx2,f16c")))
 
 // Calls run(i) for blocks of eight elements. `plain` takes a block in which `is_nan` finds a NaN,
@@ -179,7 +174,6 @@ bool HasF16c() {
 #else
 
 bool HasF16c() { return false; }
-bool HasAvx512() { return false; }
 const auto StoreByAvx512 = StoreBF16;
 const auto WidenByF16c = WidenF16;
 const auto NarrowByF16c = NarrowF16;
@@ -200,7 +194,10 @@ void NarrowToHalf(DType dtype, const float* from, uint16_t* to, int64_t n) {
 }
 
 void StoreAsBf16(const float* from, uint16_t* to, int64_t n) {
-  HasAvx512() ? StoreByAvx512(from, to, n) : StoreBF16(from, to, n);
+  using Store = void (*)(const float*, uint16_t*, int64_t);
+  static const Store store =
+      ForInstructionSet<Store>(InstructionSet(), StoreByAvx512, StoreBF16, StoreBF16);
+  store(from, to, n);
 }
 
 void RoundToHalf(DType dtype, const float* from, float* to, int64_t n) {
